@@ -2,10 +2,11 @@
 
 use super::drive_stack::{library_drives, stack_of_drive};
 use super::kinds::policies::{POLICY, drop_foreign_keys};
-use super::kinds::{ChecksumsKey, DiskConfig, NodeConfig};
+use super::kinds::{DiskConfig, NodeConfig};
 use super::kinds::{check_medium, check_overlaps};
 use super::setting::Setting;
 use super::text::read_stack;
+use imbrex_drives::OnOff;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::toml_error::{self, TomlError, listed, nearest, read_text};
 use serde::Serialize;
@@ -227,7 +228,7 @@ impl StackConfig {
             toml::to_string(&stack).map_err(|error| ConfigError::words(error.to_string()))?;
         let mut config = StackConfig::from_text(FILE, &text, &[])?;
         // An image that says nothing of checksums was made before there were any.
-        config.state_checksums(ChecksumsKey::Off);
+        config.state_checksums(OnOff::Off);
         Ok(config)
     }
 

@@ -22,10 +22,9 @@ pub use config::{ConfigError, NODES_MAX, StackConfig, compared, ready_made, stac
 pub use describe::{Describe, DescribeNode};
 pub use drive_stack::library_drives;
 pub use kinds::{
-    CacheConfig, CacheKeys, CacheMode, ChecksumsKey, DescribeDisk, Destage, DiskConfig, DiskMedia,
-    Facts, Keeps, KindKeys, LogUse, NodeConfig, OpenZones, PeriodCounter, PersistentCacheConfig,
-    Place, PolicyConfig, PopularityWindow, PoreConfig, PortNodes, SliceConfig, SpanConfig,
-    Survives, TranslationFacts, Windows, kinds, policy_key,
+    CacheConfig, CacheKeys, DescribeDisk, Destage, DiskConfig, DiskMedia, Facts, Keeps, KindKeys,
+    LogUse, NodeConfig, PersistentCacheConfig, Place, PolicyConfig, PoreConfig, PortNodes,
+    SliceConfig, SpanConfig, TranslationFacts, Windows, kinds, policy_key,
 };
 pub use members::{ListedMember, MemberNumbers, StackMember};
 pub use no_cleaning::PastRun;

@@ -11,6 +11,7 @@ use imbrex_core::disk::Survival;
 use imbrex_core::label::{DISKS_MAX, LABEL_BLOCKS};
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::units::BLOCK_BYTES;
+use imbrex_drives::OnOff;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_drives::shell_word;
 use imbrex_report::human_bytes;
@@ -21,9 +22,7 @@ use imbrex_serve::image::{
     Image, ImageDescription, ImageDisks, ImageError, ImageMember, ImageMembers, ImageNode,
     NewImage, new_random, new_uuid,
 };
-use imbrex_stack::{
-    ChecksumsKey, DiskConfig, Footprint, MemberNumbers, NodeConfig, Plan, StackConfig,
-};
+use imbrex_stack::{DiskConfig, Footprint, MemberNumbers, NodeConfig, Plan, StackConfig};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +47,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     }
     refuse_unservable(&config)?;
     measure_backings(&mut config)?;
-    config.state_checksums(ChecksumsKey::On);
+    config.state_checksums(OnOff::On);
     let plan = Plan::new(&config, &image_options(MemberNumbers::Counted))?;
     config.size = Some(Size(plan.blocks().bytes()));
     // Before the backings, which it may stand on: the answer to that error would destroy it.

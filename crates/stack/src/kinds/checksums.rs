@@ -1,29 +1,17 @@
 //! Keys of translations that keep tables of checksums.
 
-use super::keys::words;
 use super::{NodeConfig, wrong};
 use crate::config::{ConfigError, StackConfig};
 use imbrex_core::translation::ChecksumSettings;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_drives::quantity::Size;
-use serde::{Deserialize, Serialize};
-
-words! {
-    /// Whether checksums are kept of all blocks.
-    ChecksumsKey {
-        /// They are.
-        #[default]
-        On,
-        /// They are not: a block that has changed on the disk is served as it is.
-        Off,
-    }
-}
+use imbrex_drives::{OnOff, Word};
 
 /// What a node says of its checksums.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ChecksumKeys {
     /// Whether it keeps them, where it keeps a journal; on when absent.
-    pub checksums: Option<ChecksumsKey>,
+    pub checksums: Option<Word<OnOff>>,
     /// Memory for their tables.
     pub table_memory: Option<Size>,
 }
@@ -31,7 +19,7 @@ pub(crate) struct ChecksumKeys {
 impl ChecksumKeys {
     /// The checksums of a node that keeps a journal, if it keeps any.
     pub fn settings(&self, node: &str) -> Result<Option<ChecksumSettings>, ConfigError> {
-        let is_on = self.checksums.unwrap_or_default() == ChecksumsKey::On;
+        let is_on = self.checksums != Some(Word(OnOff::Off));
         let memory = self.table_memory.map(Size::bytes);
         match memory {
             Some(_) if !is_on => Err(wrong(
@@ -53,10 +41,10 @@ impl ChecksumKeys {
 impl StackConfig {
     /// States of every node that can keep checksums whether it does, where the stack does not say:
     /// `create` does so, since an image that says nothing has none.
-    pub fn state_checksums(&mut self, key: ChecksumsKey) {
+    pub fn state_checksums(&mut self, key: OnOff) {
         for node in &mut self.node {
             if let Some(stated) = node.checksums_mut() {
-                stated.get_or_insert(key);
+                stated.get_or_insert(Word(key));
             }
         }
     }
@@ -74,7 +62,7 @@ impl StackConfig {
     pub fn without_checksums(&self) -> impl Iterator<Item = &str> {
         self.node.iter().filter_map(|node| {
             let keys = node.checksum_keys()?;
-            (keys.checksums == Some(ChecksumsKey::Off)).then_some(node.name())
+            (keys.checksums == Some(Word(OnOff::Off))).then_some(node.name())
         })
     }
 }
@@ -90,7 +78,7 @@ impl NodeConfig {
     }
 
     /// Whether the node keeps checksums, as it says itself, if it can keep any.
-    fn checksums_mut(&mut self) -> Option<&mut Option<ChecksumsKey>> {
+    fn checksums_mut(&mut self) -> Option<&mut Option<Word<OnOff>>> {
         match self {
             NodeConfig::Segments(segments) => Some(&mut segments.checksums),
             NodeConfig::SBlock(translation) => Some(&mut translation.checksums),

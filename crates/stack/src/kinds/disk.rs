@@ -1,7 +1,7 @@
 //! A disk: a leaf of the stack.
 
 use super::drive_managed::{DiskTranslation, Inside, seen_by_host};
-use super::memory::{DiskMedia, Survives};
+use super::memory::DiskMedia;
 use super::ports::PortNodes;
 use super::slice::use_of;
 use super::{
@@ -10,16 +10,16 @@ use super::{
 };
 use crate::config::ConfigError;
 use imbrex_core::counters::Counter;
-use imbrex_core::disk::Geometry;
+use imbrex_core::disk::{Geometry, Survival};
 use imbrex_core::slice::FlushFailure;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::keys;
 use imbrex_drives::quantity::{Rate, Size};
 use imbrex_drives::{
-    AreaUse, Direction, DiskDesign, DiskOptions, DiskStatistics, Drive, MediaModel, OperationKind,
+    AreaUse, Direction, DiskDesign, DiskOptions, DiskStatistics, Drive, MediaModel, OnOff,
+    OperationKind, Word,
 };
 use imbrex_report::{ByCause, DiskAreaUse, DiskUse};
-use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -33,10 +33,10 @@ keys! {
         drive: Option<String> => "a drive of the library, or the path of a [drive file](drives.md) relative to the current folder", "needed, or `media`";
         /// What the disk is instead of a drive.
         #[serde(skip_serializing_if = "Option::is_none")]
-        media: Option<DiskMedia> => r#"`"memory"`"#, "none";
+        media: Option<Word<DiskMedia>> => r#"`"memory"`"#, "none";
         /// Of memory: what its contents survive: nothing, the death of the process, or a power cut.
         #[serde(skip_serializing_if = "Option::is_none")]
-        survives: Option<Survives> => r#"`"nothing"`, `"process"`, `"power"`"#, "needed with `media`";
+        survives: Option<Word<Survival>> => r#"`"nothing"`, `"process"`, `"power"`"#, "needed with `media`";
         /// Of memory: its size.
         #[serde(skip_serializing_if = "Option::is_none")]
         size: Option<Size> => "a multiple of 4 KiB", "needed with `media`";
@@ -56,26 +56,16 @@ keys! {
         /// before. It shows what a prototype measures that only remaps addresses of a conventional
         /// drive, where the blocks of a segment need not lie at one angle.
         #[serde(skip_serializing_if = "Option::is_none")]
-        rotation: Option<Rotation> => r#"`"on"`, `"off"`, with a drive that rotates"#, r#"`"on"`"#;
+        rotation: Option<Word<OnOff>> => r#"`"on"`, `"off"`, with a drive that rotates"#, r#"`"on"`"#;
         /// Served: that the drive is a real one that hides its shingles and cleans by itself
         /// ([serving](serving.md#a-drive-that-cleans-by-itself)).
         #[serde(skip_serializing_if = "Option::is_none")]
-        translation: Option<DiskTranslation> => r#"`"drive-managed"`, with a drive whose file has a `[translation]`"#, "none: a node above translates";
+        translation: Option<Word<DiskTranslation>> => r#"`"drive-managed"`, with a drive whose file has a `[translation]`"#, "none: a node above translates";
         /// The length of the `backing` in blocks of 4 KiB, in the description of an image: `create`
         /// measures it once, and `serve` wants at least that.
         #[serde(skip_serializing_if = "Option::is_none")]
         measured_blocks: Option<u64> => "none in a stack file: `create` writes it", "none";
     }
-}
-
-/// Whether the platters of a simulated drive make the arm wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rotation {
-    /// As in a real drive: the arm waits until the block comes round.
-    On,
-    /// Rotational latency is left out.
-    Off,
 }
 
 impl Kind for DiskConfig {
@@ -129,7 +119,9 @@ impl Node for DiskConfig {
             ));
         }
         let (drive, inside) = match self.translation {
-            Some(DiskTranslation::DriveManaged) => seen_by_host(&self.name, drive, asked, world)?,
+            Some(Word(DiskTranslation::DriveManaged)) => {
+                seen_by_host(&self.name, drive, asked, world)?
+            }
             None => (drive.clone(), Inside::default()),
         };
         let knows_tracks = matches!(asked.writer, Writer::Tracks { .. });
@@ -183,7 +175,7 @@ impl Planned for PlannedDisk {
             contents: known.contents,
             contents_file: self.contents_file(known),
             write_cache: self.config.write_cache,
-            rotation: self.config.rotation != Some(Rotation::Off),
+            rotation: self.config.rotation != Some(Word(OnOff::Off)),
             seed: known.options.seed,
             survives: self.config.survival(),
             in_sectors: false,

@@ -4,16 +4,16 @@ use super::{Asked, World, Writer, wrong};
 use crate::config::ConfigError;
 use imbrex_core::disk::LogSize;
 use imbrex_core::units::BlockCount;
+use imbrex_core::words;
 use imbrex_drives::quantity::SizeOrShare;
 use imbrex_drives::{Drive, DriveModel, EntryLimit, MediaModel, TranslationSettings};
-use serde::{Deserialize, Serialize};
 
-/// Who translates the addresses of a disk, where its own node says so.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DiskTranslation {
-    /// The drive itself.
-    DriveManaged,
+words! {
+    /// Who translates the addresses of a disk, where its own node says so.
+    pub enum DiskTranslation {
+        /// The drive itself.
+        DriveManaged = "drive-managed",
+    }
 }
 
 /// What the drive file says of a translation that the drive has inside.

@@ -3,9 +3,9 @@
 use super::disk::DiskConfig;
 use imbrex_core::disk::Survival;
 use imbrex_core::units::{BLOCK_BYTES, Duration};
+use imbrex_core::words;
 use imbrex_drives::quantity::{Rate, Size, Span};
-use imbrex_drives::{Drive, DriveModel, MediaModel, SolidStateModel};
-use serde::{Deserialize, Serialize};
+use imbrex_drives::{Drive, DriveModel, MediaModel, SolidStateModel, Word};
 
 /// Bytes per second where the node does not say: an assumption, less than half of what one channel of
 /// DDR4-3200 carries (25.6 GB/s), because a block is copied once in and once out.
@@ -20,33 +20,11 @@ const CHANNELS: u32 = 1024;
 /// Requests per second that nothing but the bandwidth bounds: one in a nanosecond.
 const IOPS: u64 = 1_000_000_000;
 
-/// What a disk is that has no drive model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DiskMedia {
-    /// Memory of the machine.
-    Memory,
-}
-
-/// What the contents of memory survive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Survives {
-    /// Nothing: plain memory.
-    Nothing,
-    /// The death of the process: shared memory.
-    Process,
-    /// A power cut: memory with a battery.
-    Power,
-}
-
-impl From<Survives> for Survival {
-    fn from(survives: Survives) -> Survival {
-        match survives {
-            Survives::Nothing => Survival::Nothing,
-            Survives::Process => Survival::Process,
-            Survives::Power => Survival::Power,
-        }
+words! {
+    /// What a disk is that has no drive model.
+    pub enum DiskMedia {
+        /// Memory of the machine.
+        Memory = "memory",
     }
 }
 
@@ -126,7 +104,7 @@ impl DiskConfig {
                 )),
                 None => Ok(Medium::Drive(drive)),
             },
-            (None, Some(DiskMedia::Memory)) => match self.memory() {
+            (None, Some(Word(DiskMedia::Memory))) => match self.memory() {
                 Ok(memory) => Ok(Medium::Memory(memory)),
                 Err(words) => wrong(words),
             },
@@ -178,7 +156,7 @@ impl DiskConfig {
 
     /// What the contents survive; a drive keeps them over a power cut.
     pub fn survival(&self) -> Survival {
-        self.survives.map_or(Survival::Power, Survival::from)
+        Word::or(self.survives, Survival::Power)
     }
 
     /// The drive, or the memory as one.

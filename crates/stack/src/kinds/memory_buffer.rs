@@ -1,7 +1,6 @@
 //! A write buffer in memory that hands blocks down by segments.
 
-use super::keys::words;
-use super::memory::{DiskMedia, Survives};
+use super::memory::DiskMedia;
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, optional};
 use super::segment_geometry::block_default;
 use super::{
@@ -12,10 +11,15 @@ use crate::config::ConfigError;
 use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
 use imbrex_core::counters::{DIRTY, Group, JOURNAL, MEMORY_BUFFER, TABLES};
+use imbrex_core::disk::Survival;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::layer::Port;
-use imbrex_core::memory_buffer::{self as core, BufferBelow, MemoryBuffer, MemoryBufferSettings};
+use imbrex_core::memory_buffer::{
+    self as core, BufferBelow, MemoryBuffer, MemoryBufferSettings, PartialRead, Scope,
+};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_core::words;
+use imbrex_drives::Word;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -34,16 +38,16 @@ keys! {
         /// Unit of the memory; where the node below rewrites blocks, the same as there.
         block: Size = block_default() => "a size from 4 KiB to 8 MiB, a multiple of 4 KiB";
         /// Who leaves when a block needs room.
-        policy: BufferPolicy = BufferPolicy::default() => r#"`"lwa"`: of the segment with most blocks in the window; `"most"`: the segment with most blocks; `"lru-block"`: the least recently used block alone; `"lru-segment"`: the segment whose most recently used block is the oldest. Of equal segments that of the least recently used block leaves"#;
+        policy: Word<BufferPolicy> = Word(BufferPolicy::Lwa) => r#"`"lwa"`: of the segment with most blocks in the window; `"most"`: the segment with most blocks; `"lru-block"`: the least recently used block alone; `"lru-segment"`: the segment whose most recently used block is the oldest. Of equal segments that of the least recently used block leaves"#;
         /// The least recently used blocks among which `"lwa"` chooses, as a share of the memory,
         /// rounded down, at least one.
         lookup_window: Percent = Percent::default() => "a share above 0 % up to 100 %";
         /// What leaves with `"lwa"`.
-        scope: BufferScope = BufferScope::default() => r#"`"window"`: the blocks of the segment that are in the window; `"whole-buffer"`: all of its blocks"#;
+        scope: Word<Scope> = Word(Scope::Window) => r#"`"window"`: the blocks of the segment that are in the window; `"whole-buffer"`: all of its blocks"#;
         /// What a read does that finds its block without some of what it asks for.
-        partial_read: PartialRead = PartialRead::default() => r#"`"memory"`: the whole block is read and memory keeps it; `"flash"`: what is missing is read like a block that is not in memory, and memory stays as it is"#;
+        partial_read: Word<PartialRead> = Word(PartialRead::Memory) => r#"`"memory"`: the whole block is read and memory keeps it; `"flash"`: what is missing is read like a block that is not in memory, and memory stays as it is"#;
         /// What a durable buffer promises by.
-        persistence: Persistence = Persistence::default() => r#"`"journal"`, `"nvram"`, `"destage"`"#;
+        persistence: Word<Persistence> = Word(Persistence::Journal) => r#"`"journal"`, `"nvram"`, `"destage"`"#;
         /// Whether it is durable, as it is when it is served from files; not when absent.
         #[serde(skip_serializing_if = "Option::is_none")]
         durable: Option<bool> => "`true`, `false`", "`false`; where it is served from files it always is durable";
@@ -66,51 +70,27 @@ impl Ports for MemoryBufferPorts {
 
 words! {
     /// Who leaves when there is no room.
-    BufferPolicy {
+    pub enum BufferPolicy {
         /// The segment with most blocks in the window.
-        #[default]
-        Lwa,
+        Lwa = "lwa",
         /// The least recently used block.
-        LruBlock,
+        LruBlock = "lru-block",
         /// The segment whose most recently used block is the oldest.
-        LruSegment,
+        LruSegment = "lru-segment",
         /// The segment with most blocks.
-        Most,
-    }
-}
-
-words! {
-    /// Which blocks of the segment leave that `lwa` has chosen.
-    BufferScope {
-        /// Those in the window.
-        #[default]
-        Window,
-        /// All.
-        WholeBuffer,
-    }
-}
-
-words! {
-    /// What is done with a read of which memory has a part.
-    PartialRead {
-        /// Memory takes the rest in.
-        #[default]
-        Memory,
-        /// The rest is read like what memory does not have.
-        Flash,
+        Most = "most",
     }
 }
 
 words! {
     /// How a durable buffer keeps what it has promised.
-    Persistence {
+    pub enum Persistence {
         /// By a log on flash.
-        #[default]
-        Journal,
+        Journal = "journal",
         /// By a log in memory that survives a power cut.
-        Nvram,
+        Nvram = "nvram",
         /// By handing all down before a flush is answered.
-        Destage,
+        Destage = "destage",
     }
 }
 
@@ -237,7 +217,7 @@ impl Node for MemoryBufferConfig {
 impl MemoryBufferConfig {
     /// Whether it has a log where it is durable.
     fn keeps_log(&self) -> bool {
-        self.capacity.bytes() > 0 && self.persistence != Persistence::Destage
+        self.capacity.bytes() > 0 && self.persistence.0 != Persistence::Destage
     }
 
     fn settings(
@@ -262,25 +242,18 @@ impl MemoryBufferConfig {
             );
             return Err(wrong(&self.name, &words));
         };
-        let scope = match self.scope {
-            BufferScope::Window => core::Scope::Window,
-            BufferScope::WholeBuffer => core::Scope::WholeBuffer,
-        };
         Ok(MemoryBufferSettings {
             capacity_blocks,
             block: BlockCount(bytes / BLOCK_BYTES),
             window_blocks: self.lookup_window.of(u64::from(capacity_blocks)) as u32,
-            policy: match self.policy {
-                BufferPolicy::Lwa => core::BufferPolicy::Lwa(scope),
+            policy: match self.policy.0 {
+                BufferPolicy::Lwa => core::BufferPolicy::Lwa(self.scope.0),
                 BufferPolicy::LruBlock => core::BufferPolicy::LruBlock,
                 BufferPolicy::LruSegment => core::BufferPolicy::LruSegment,
                 BufferPolicy::Most => core::BufferPolicy::Most,
             },
-            partial_read: match self.partial_read {
-                PartialRead::Memory => core::PartialRead::Memory,
-                PartialRead::Flash => core::PartialRead::Flash,
-            },
-            persistence: durability.map(|durability| match self.persistence {
+            partial_read: self.partial_read.0,
+            persistence: durability.map(|durability| match self.persistence.0 {
                 Persistence::Destage => core::Persistence::Destage,
                 Persistence::Journal | Persistence::Nvram => core::Persistence::Log(durability),
             }),
@@ -301,14 +274,14 @@ impl MemoryBufferConfig {
                          \"NODE\" }, or persistence = \"destage\"";
             return Err(wrong(&self.name, &words));
         };
-        if self.persistence != Persistence::Nvram {
+        if self.persistence.0 != Persistence::Nvram {
             return Ok(());
         }
         let name = world.below_clear(log);
         match world.config.node(name).and_then(NodeConfig::disk) {
             Some(disk)
-                if disk.media == Some(DiskMedia::Memory)
-                    && disk.survives == Some(Survives::Power) =>
+                if disk.media == Some(Word(DiskMedia::Memory))
+                    && disk.survives == Some(Word(Survival::Power)) =>
             {
                 Ok(())
             }

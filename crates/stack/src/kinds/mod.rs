@@ -10,7 +10,6 @@ mod dedicated;
 mod disk;
 mod drive_managed;
 mod host_managed;
-mod keys;
 mod memory;
 mod memory_buffer;
 mod persistent_cache;
@@ -27,16 +26,13 @@ mod span;
 mod stripe;
 mod write_back_cache;
 
-pub use checksums::ChecksumsKey;
 pub use disk::{DescribeDisk, DiskConfig};
+pub use memory::DiskMedia;
 pub(super) use memory::check_medium;
-pub use memory::{DiskMedia, Survives};
 pub use memory_buffer::MemoryBufferConfig;
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
-pub use policies::{
-    OpenZones, PeriodCounter, PolicyConfig, PopularityWindow, PoreConfig, policy_key,
-};
+pub use policies::{PolicyConfig, PoreConfig, policy_key};
 pub use read_cache::ReadCacheConfig;
 pub use s_block::SBlockConfig;
 pub use segments::SegmentsConfig;
@@ -44,7 +40,7 @@ pub use slice::SliceConfig;
 pub(super) use slice::check_overlaps;
 pub use span::SpanConfig;
 pub use stripe::StripeConfig;
-pub use write_back_cache::{CacheConfig, CacheKeys, CacheMode, Destage};
+pub use write_back_cache::{CacheConfig, CacheKeys, Destage};
 
 use super::areas::Footprint;
 use super::config::{ConfigError, StackConfig};

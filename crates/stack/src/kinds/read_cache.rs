@@ -1,6 +1,5 @@
 //! A read cache: a store of copies on flash.
 
-use super::keys::words;
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one};
 use super::segment_geometry::{block_default, blocks_of};
 use super::{
@@ -11,9 +10,9 @@ use crate::config::ConfigError;
 use imbrex_core::counters::{CACHED, Group, READ_CACHE, TABLES};
 use imbrex_core::read_cache::{OnWrite, ReadCache, ReadCacheSettings};
 use imbrex_core::units::BlockCount;
+use imbrex_drives::Word;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
-use serde::{Deserialize, Serialize};
 
 keys! {
     /// A read cache.
@@ -34,7 +33,7 @@ keys! {
         /// `"update"` writes every copy, and `"keep"` forgets it. Where the node below a buffer takes
         /// no store of copies itself (a disk), the buffer forgets the copy of each block that it hands
         /// down.
-        on_write: OnWriteKey = OnWriteKey::default() => r#"`"invalidate"`, `"keep"`, `"update"`"#;
+        on_write: Word<OnWrite> = Word(OnWrite::Invalidate) => r#"`"invalidate"`, `"keep"`, `"update"`"#;
         /// Takes in what rewrites read from the disk.
         fill_from_rewrite: bool = false => "`true`, `false`";
     }
@@ -46,19 +45,6 @@ pub struct ReadCachePorts;
 impl Ports for ReadCachePorts {
     const PORTS: &'static [PortKey] = &[one("flash")];
     const FORM: Form = Form::Table;
-}
-
-words! {
-    /// What becomes of a copy when its block is written.
-    OnWriteKey {
-        /// It is forgotten.
-        #[default]
-        Invalidate,
-        /// It stays until the new data goes home.
-        Keep,
-        /// It is written too.
-        Update,
-    }
 }
 
 /// More blocks than any device has.
@@ -82,11 +68,7 @@ impl ReadCacheConfig {
         Ok(ReadCacheSettings {
             block,
             capacity_blocks,
-            on_write: match self.on_write {
-                OnWriteKey::Invalidate => OnWrite::Invalidate,
-                OnWriteKey::Keep => OnWrite::Keep,
-                OnWriteKey::Update => OnWrite::Update,
-            },
+            on_write: self.on_write.0,
             fill_from_rewrite: self.fill_from_rewrite,
         })
     }

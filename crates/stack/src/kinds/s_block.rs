@@ -1,7 +1,6 @@
 //! The translation by S-blocks.
 
-use super::checksums::{ChecksumKeys, ChecksumsKey};
-use super::keys::words;
+use super::checksums::ChecksumKeys;
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, optional};
 use super::segment_geometry::{
     Percent, PercentOrBlocks, Track, block_default, blocks_of, kappa_default,
@@ -20,14 +19,14 @@ use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::{
-    self, RingSize, SBlockError, SBlockLayout, SBlockSettings, SBlocks, SpareSlots, TrackSource,
-    bands_fixed,
+    self, Fill, GcOrder, RingSize, SBlockError, SBlockLayout, SBlockSettings, SBlocks, SpareSlots,
+    TrackSource, bands_fixed,
 };
 use imbrex_core::units::BlockCount;
+use imbrex_core::words;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
-use imbrex_drives::{DiskDesign, DiskOptions};
-use serde::{Deserialize, Serialize};
+use imbrex_drives::{DiskDesign, DiskOptions, OnOff, Word};
 use std::sync::Arc;
 
 keys! {
@@ -49,14 +48,14 @@ keys! {
         /// Spare slots of a region, rounded to the nearest, at least one.
         spare: Percent = Percent(100_000) => "a share of its S-blocks";
         /// Where they lie.
-        slots: Slots = Slots::default() => r#"`"extra"`: beside the data; `"inside"`: among it, and the region offers less"#;
+        slots: Word<SpareSlots> = Word(SpareSlots::Extra) => r#"`"extra"`: beside the data; `"inside"`: among it, and the region offers less"#;
         /// Which S-blocks hold data at the start, in order.
         #[serde(skip_serializing_if = "Option::is_none")]
-        prefill: Option<Prefill> => r#"`"all"`, `"touched"` (by the workload; in a simulation), `"none"`"#, r#"`"all"`; `"none"` where durable"#;
+        prefill: Option<Word<Prefill>> => r#"`"all"`, `"touched"` (by the workload; in a simulation), `"none"`"#, r#"`"all"`; `"none"` where durable"#;
         /// When room is made.
-        gc_order: GcOrder = GcOrder::default() => r#"`"room-first"`: as soon as an append has taken the last slot, its older copy being superseded; `"invalidate-first"`: before an append that finds none free, its older copy taken for superseded"#;
+        gc_order: Word<GcOrder> = Word(GcOrder::RoomFirst) => r#"`"room-first"`: as soon as an append has taken the last slot, its older copy being superseded; `"invalidate-first"`: before an append that finds none free, its older copy taken for superseded"#;
         /// Where the missing blocks of a rewrite are looked for first.
-        fill: Fill = Fill::default() => r#"`"disk"`; `"flash"`: in the store of copies"#;
+        fill: Word<Fill> = Word(Fill::Disk) => r#"`"disk"`; `"flash"`: in the store of copies"#;
         /// Blocks that a ring takes in.
         ring: PercentOrBlocks = PercentOrBlocks::Percent(Percent(100_000)) => "a share of the blocks of a region, rounded down; a whole number; 0: every write is a rewrite";
         /// Whether it keeps a journal, as it does when it is served from files; not when absent.
@@ -70,7 +69,7 @@ keys! {
         unflushed_blocks_max: Option<u64> => 1..=BLOCKS_MAX, "see [Durability](#durability)";
         /// Where it is durable, whether it keeps checksums of all blocks.
         #[serde(skip_serializing_if = "Option::is_none")]
-        checksums: Option<ChecksumsKey> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
+        checksums: Option<Word<OnOff>> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
         /// Memory for the tables of checksums.
         #[serde(skip_serializing_if = "Option::is_none")]
         table_memory: Option<Size> => "a size, at least 4 KiB", r#"`"64 MiB"`"#;
@@ -86,48 +85,14 @@ impl Ports for SBlockPorts {
 }
 
 words! {
-    /// Where the spare slots of a region lie.
-    Slots {
-        /// Beside its data.
-        #[default]
-        Extra,
-        /// Among it: it offers less.
-        Inside,
-    }
-}
-
-words! {
     /// Which S-blocks hold data at the start.
-    Prefill {
+    pub enum Prefill {
         /// All, in order.
-        #[default]
-        All,
+        All = "all",
         /// Those that a request of the workload touches, in order.
-        Touched,
+        Touched = "touched",
         /// None.
-        None,
-    }
-}
-
-words! {
-    /// When room is made.
-    GcOrder {
-        /// As soon as no slot is free, behind the append that took the last one.
-        #[default]
-        RoomFirst,
-        /// Before an append that finds no slot free, the older copy taken for invalid.
-        InvalidateFirst,
-    }
-}
-
-words! {
-    /// Where missing blocks are looked for first.
-    Fill {
-        /// On the disk.
-        #[default]
-        Disk,
-        /// In the store of copies.
-        Flash,
+        None = "none",
     }
 }
 
@@ -150,7 +115,7 @@ impl SBlockConfig {
         }
         let durability = self.journal().and_then(|it| it.settings(world.options));
         let prefill = match (self.prefill, durability) {
-            (Some(Prefill::None), _) | (None, Some(_)) => translation::Prefill::None,
+            (Some(Word(Prefill::None)), _) | (None, Some(_)) => translation::Prefill::None,
             _ => translation::Prefill::All,
         };
         Ok(SBlockSettings {
@@ -162,19 +127,10 @@ impl SBlockConfig {
             region_tracks: self.region_tracks,
             guard_tracks: self.kappa - 1,
             spare_ppm: self.spare.0,
-            slots: match self.slots {
-                Slots::Extra => SpareSlots::Extra,
-                Slots::Inside => SpareSlots::Inside,
-            },
+            slots: self.slots.0,
             prefill,
-            gc_order: match self.gc_order {
-                GcOrder::RoomFirst => translation::GcOrder::RoomFirst,
-                GcOrder::InvalidateFirst => translation::GcOrder::InvalidateFirst,
-            },
-            fill: match self.fill {
-                Fill::Disk => translation::Fill::Disk,
-                Fill::Flash => translation::Fill::Flash,
-            },
+            gc_order: self.gc_order.0,
+            fill: self.fill.0,
             ring: match self.ring {
                 PercentOrBlocks::Percent(share) => RingSize::Share(share.0),
                 PercentOrBlocks::Blocks(blocks) => RingSize::Blocks(blocks),
@@ -324,7 +280,7 @@ impl Node for SBlockConfig {
                 key: format!("S-blocks of {segment:?}, {blocks:?}"),
                 log_is_of_written: false,
             },
-            is_touched: self.prefill == Some(Prefill::Touched),
+            is_touched: self.prefill == Some(Word(Prefill::Touched)),
             front,
             settings,
         };

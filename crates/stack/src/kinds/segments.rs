@@ -1,7 +1,6 @@
 //! A segment layout: a shingled disk in segments that are rewritten in place.
 
-use super::checksums::{ChecksumKeys, ChecksumsKey};
-use super::keys::words;
+use super::checksums::ChecksumKeys;
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, optional};
 use super::segment_geometry::{
     Track, block_default, blocks_of, kappa_default, region_tracks_default, track_default,
@@ -26,8 +25,7 @@ use imbrex_core::translation::segment::{
 use imbrex_core::units::BlockCount;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
-use imbrex_drives::{DiskDesign, DiskOptions};
-use serde::{Deserialize, Serialize};
+use imbrex_drives::{DiskDesign, DiskOptions, OnOff, Word};
 use std::sync::Arc;
 
 keys! {
@@ -50,14 +48,14 @@ keys! {
         kappa: u64 = kappa_default() => 1..=64;
         /// Neighbouring regions overlap in opposite directions and share a guard, or all in one
         /// direction, a guard behind each.
-        layout: LayoutKey = LayoutKey::default() => r#"`"wave"`, `"conventional"`"#;
+        layout: Word<RegionLayout> = Word(RegionLayout::Wave) => r#"`"wave"`, `"conventional"`"#;
         /// A rewrite writes what is dirty or would be destroyed, or all blocks that hold data.
-        rewrite: RewriteKey = RewriteKey::default() => r#"`"cascade"`, `"whole"`"#;
+        rewrite: Word<RewriteReach> = Word(RewriteReach::Cascade) => r#"`"cascade"`, `"whole"`"#;
         /// All blocks hold data from the start, or those that were written.
-        valid: ValidKey = ValidKey::default() => r#"`"all"`, `"touched"`"#;
+        valid: Word<Holds> = Word(Holds::All) => r#"`"all"`, `"touched"`"#;
         /// A rewrite first writes to a slot elsewhere what it is about to write home, so that a power
         /// cut loses nothing; needed where the stack is served.
-        journal: JournalKey = JournalKey::default() => r#"`"on"`, `"off"`"#;
+        journal: Word<OnOff> = Word(OnOff::On) => r#"`"on"`, `"off"`"#;
         /// Whether it keeps a journal over restarts, as it does when it is served from files; not when
         /// absent.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +66,7 @@ keys! {
         /// A durable layout keeps a checksum of every 4 KiB, and a block that has changed on the disk
         /// is an error, not data.
         #[serde(skip_serializing_if = "Option::is_none")]
-        checksums: Option<ChecksumsKey> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
+        checksums: Option<Word<OnOff>> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
         /// Memory for their tables; a read or rewrite of which a page is not there reads it first.
         #[serde(skip_serializing_if = "Option::is_none")]
         table_memory: Option<Size> => "4 KiB or more", r#"`"64MiB"`"#;
@@ -83,50 +81,6 @@ impl Ports for SegmentsPorts {
     const FORM: Form = Form::Both;
 }
 
-words! {
-    /// In which direction regions overlap.
-    LayoutKey {
-        /// Neighbours in opposite directions.
-        #[default]
-        Wave,
-        /// All in one.
-        Conventional,
-    }
-}
-
-words! {
-    /// Which blocks a rewrite writes.
-    RewriteKey {
-        /// Those that are dirty or would be destroyed.
-        #[default]
-        Cascade,
-        /// The whole segment.
-        Whole,
-    }
-}
-
-words! {
-    /// Which blocks hold data.
-    ValidKey {
-        /// All, from the start.
-        #[default]
-        All,
-        /// Those that were written.
-        Touched,
-    }
-}
-
-words! {
-    /// Whether rewrites are journaled.
-    JournalKey {
-        /// They are.
-        #[default]
-        On,
-        /// They are not: a power cut in a rewrite loses blocks.
-        Off,
-    }
-}
-
 impl SegmentsConfig {
     fn settings(&self, world: &World<'_>) -> Result<SegmentSettings, ConfigError> {
         let settings = SegmentSettings {
@@ -137,18 +91,9 @@ impl SegmentsConfig {
             block: blocks_of(&self.name, "block", self.block)?,
             region_tracks: self.region_tracks,
             kappa: self.kappa,
-            layout: match self.layout {
-                LayoutKey::Wave => RegionLayout::Wave,
-                LayoutKey::Conventional => RegionLayout::Conventional,
-            },
-            rewrite: match self.rewrite {
-                RewriteKey::Cascade => RewriteReach::Cascade,
-                RewriteKey::Whole => RewriteReach::Whole,
-            },
-            valid: match self.valid {
-                ValidKey::All => Holds::All,
-                ValidKey::Touched => Holds::Touched,
-            },
+            layout: self.layout.0,
+            rewrite: self.rewrite.0,
+            valid: self.valid.0,
             journal: self.journaling(world)?,
             checksums: self.checksums().settings(&self.name)?,
             offered: None,
@@ -161,11 +106,11 @@ impl SegmentsConfig {
 
     fn journaling(&self, world: &World<'_>) -> Result<Journaling, ConfigError> {
         let durable = Node::journal(self).and_then(|it| it.settings(world.options));
-        match (durable, self.journal) {
-            (None, JournalKey::Off) => Ok(Journaling::Off),
-            (None, JournalKey::On) => Ok(Journaling::Slots),
-            (Some(durable), JournalKey::On) => Ok(Journaling::Durable(durable)),
-            (Some(_), JournalKey::Off) => Err(wrong(
+        match (durable, self.journal.0) {
+            (None, OnOff::Off) => Ok(Journaling::Off),
+            (None, OnOff::On) => Ok(Journaling::Slots),
+            (Some(durable), OnOff::On) => Ok(Journaling::Durable(durable)),
+            (Some(_), OnOff::Off) => Err(wrong(
                 &self.name,
                 &"journal = \"off\", and a power cut in a rewrite would lose blocks; accepted where \
                   nothing may be lost: \"on\"",

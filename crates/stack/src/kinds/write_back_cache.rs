@@ -1,7 +1,6 @@
 //! A write-back cache on a second disk, or on anything that takes writes anywhere.
 
 use super::has_key;
-use super::keys::words;
 use super::policies::{POLICY, PolicyConfig, PolicyGiven, keys_of_policy, owner_of, policies};
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one};
 use super::{
@@ -13,17 +12,19 @@ use crate::config::ConfigError;
 use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
 use crate::roles::NodeRole;
-use imbrex_core::cache::{self, Cache, CacheSettings, PolicySettings};
+use imbrex_core::cache::{Cache, CacheMode, CacheSettings, PolicySettings};
 use imbrex_core::counters::{CACHED, DIRTY, Group, JOURNAL, WRITE_BACK_CACHE};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::layer::Port;
 use imbrex_core::operation::Durability;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_core::words;
+use imbrex_drives::Word;
 use imbrex_drives::keys;
 use imbrex_drives::keys::{Key, KeyError, Keys};
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_report::Run;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::ops::{Deref, DerefMut};
 
@@ -48,11 +49,11 @@ keys! {
         /// Size of the cache; `unlimited` needs the key and takes no notice of it.
         capacity: SizeOrShare => "a size of at least 4 KiB, or a share";
         /// Which requests bring blocks in.
-        mode: CacheMode = CacheMode::default() => r#"`"read-write"`; `"write-only"`: reads neither allocate nor refresh, cached blocks still serve them, and a replay leaves reads out"#;
+        mode: Word<CacheMode> = Word(CacheMode::ReadWrite) => r#"`"read-write"`; `"write-only"`: reads neither allocate nor refresh, cached blocks still serve them, and a replay leaves reads out"#;
         /// Blocks that may be on their way out at once, beside the capacity.
         destage_slots: u32 = 64 => "a whole number";
         /// When a destage counts as done.
-        destage: Destage = Destage::default() => r#"`"durable"`: when it is durable below; `"cached"`: when the write cache of the drive below has it, as in PORE's prototype; for simulation only"#;
+        destage: Word<Destage> = Word(Destage::Durable) => r#"`"durable"`: when it is durable below; `"cached"`: when the write cache of the drive below has it, as in PORE's prototype; for simulation only"#;
         /// Whether it keeps a journal, as it does when it is served from files; not when absent.
         #[serde(skip_serializing_if = "Option::is_none")]
         durable: Option<bool> => "`true`, `false`", "`false`; where it is served from files it always is durable";
@@ -157,25 +158,13 @@ impl Ports for CachePorts {
 }
 
 words! {
-    /// Which requests a cache serves.
-    CacheMode {
-        /// Reads and writes allocate.
-        #[default]
-        ReadWrite,
-        /// Reads never allocate nor refresh, but are served from cached blocks.
-        WriteOnly,
-    }
-}
-
-words! {
     /// When a destage counts as done.
-    Destage {
+    pub enum Destage {
         /// When it is durable below, so that what was durable in the cache always is.
-        #[default]
-        Durable,
+        Durable = "durable",
         /// When the write cache of the drive below has it, as in PORE's prototype (MSST 2017):
         /// quicker, but a power cut can lose what was durable before.
-        Cached,
+        Cached = "cached",
     }
 }
 
@@ -202,11 +191,11 @@ impl Node for CacheConfig {
     }
 
     fn is_write_only(&self) -> bool {
-        self.mode == CacheMode::WriteOnly
+        self.mode.0 == CacheMode::WriteOnly
     }
 
     fn destages_into_caches(&self) -> bool {
-        self.destage == Destage::Cached
+        self.destage.0 == Destage::Cached
     }
 
     fn owner_of(&self, key: &str) -> Option<&'static str> {
@@ -294,7 +283,7 @@ impl CacheConfig {
             capacity_blocks: capacity.0,
             destage_slots_max: self.destage_slots,
             destage: Durability::Durable,
-            mode: cache::CacheMode::ReadWrite,
+            mode: CacheMode::ReadWrite,
             policy: PolicySettings::Lru,
             durability,
         };
@@ -332,14 +321,11 @@ impl PlannedCache {
         Ok(CacheSettings {
             capacity_blocks,
             destage_slots_max: config.destage_slots,
-            destage: match config.destage {
+            destage: match config.destage.0 {
                 Destage::Durable => Durability::Durable,
                 Destage::Cached => Durability::Cached,
             },
-            mode: match config.mode {
-                CacheMode::ReadWrite => cache::CacheMode::ReadWrite,
-                CacheMode::WriteOnly => cache::CacheMode::WriteOnly,
-            },
+            mode: config.mode.0,
             policy,
             durability: self.durability,
         })

@@ -9,7 +9,7 @@ mod ride;
 mod unlimited;
 mod zone;
 
-pub use pore::{OpenZones, PeriodCounter, PopularityWindow, PoreConfig};
+pub use pore::PoreConfig;
 
 use super::has_key;
 use super::wrong;

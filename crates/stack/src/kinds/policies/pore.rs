@@ -3,12 +3,13 @@
 use super::zone::Zone;
 use super::{PolicyGiven, PolicyKeys, batch_of};
 use crate::config::ConfigError;
-use crate::kinds::keys::words;
 use crate::kinds::wrong;
-use imbrex_core::cache::{self, PolicySettings, PoreSettings};
+use imbrex_core::cache::{
+    OpenZones, PeriodCounter, PolicySettings, PopularityWindow, PoreSettings,
+};
+use imbrex_drives::Word;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
-use serde::{Deserialize, Serialize};
 
 keys! {
     /// The keys of PORE.
@@ -22,11 +23,11 @@ keys! {
         /// The same in blocks, instead; needed where no persistent cache is below.
         period_blocks: Option<u64> => "a whole number above 0", "none";
         /// Which zones are opened first.
-        open_zones: OpenZones = OpenZones::default() => r#"`"cf"`: highest coverage (share of dirty blocks; of bands, each for its own length); `"pf"`: lowest popularity (accesses a dirty block); `"bl"`: lowest popularity over coverage; `"all"`: every zone, which is plain LRU"#;
+        open_zones: Word<OpenZones> = Word(OpenZones::Bl) => r#"`"cf"`: highest coverage (share of dirty blocks; of bands, each for its own length); `"pf"`: lowest popularity (accesses a dirty block); `"bl"`: lowest popularity over coverage; `"all"`: every zone, which is plain LRU"#;
         /// What counts towards a period.
-        period_counter: PeriodCounter = PeriodCounter::default() => r#"`"write_miss"`, `"dirty_evict"`, `"dirty_insert"`"#;
+        period_counter: Word<PeriodCounter> = Word(PeriodCounter::WriteMiss) => r#"`"write_miss"`, `"dirty_evict"`, `"dirty_insert"`"#;
         /// Which accesses count for popularity.
-        popularity_window: PopularityWindow = PopularityWindow::default() => r#"`"period"`: those of the last period; `"lifetime"`: all since the block came in"#;
+        popularity_window: Word<PopularityWindow> = Word(PopularityWindow::Period) => r#"`"period"`: those of the last period; `"lifetime"`: all since the block came in"#;
         /// Accesses that every dirty block is credited with when zones are chosen. With 0, and
         /// the window of a period, a zone that nothing accessed in the last one is opened first,
         /// however few blocks of it are dirty.
@@ -35,45 +36,6 @@ keys! {
         /// zone of a dirty victim.
         #[serde(skip_serializing_if = "Option::is_none")]
         destage_batch: Option<u32> => "a whole number above 0", "`1`";
-    }
-}
-
-words! {
-    /// Which zones PORE opens first.
-    OpenZones {
-        /// Highest coverage.
-        Cf,
-        /// Lowest popularity.
-        Pf,
-        /// Lowest popularity over coverage.
-        #[default]
-        Bl,
-        /// All of them, which makes PORE plain LRU.
-        All,
-    }
-}
-
-/// What a PORE period counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PeriodCounter {
-    /// Write misses.
-    #[default]
-    WriteMiss,
-    /// Dirty evictions.
-    DirtyEvict,
-    /// Blocks that become dirty.
-    DirtyInsert,
-}
-
-words! {
-    /// Which accesses count for a zone's popularity.
-    PopularityWindow {
-        /// Those of the last period.
-        #[default]
-        Period,
-        /// All since the block entered the cache.
-        Lifetime,
     }
 }
 
@@ -106,22 +68,10 @@ impl PolicyKeys for PoreConfig {
             zones: self.zone.settings(given.node)?,
             batch: batch_of(given.node, self.destage_batch.unwrap_or(1))?,
             period_blocks,
-            period_counter: match self.period_counter {
-                PeriodCounter::WriteMiss => cache::PeriodCounter::WriteMiss,
-                PeriodCounter::DirtyEvict => cache::PeriodCounter::DirtyEvict,
-                PeriodCounter::DirtyInsert => cache::PeriodCounter::DirtyInsert,
-            },
-            popularity_window: match self.popularity_window {
-                PopularityWindow::Period => cache::PopularityWindow::Period,
-                PopularityWindow::Lifetime => cache::PopularityWindow::Lifetime,
-            },
+            period_counter: self.period_counter.0,
+            popularity_window: self.popularity_window.0,
             access_floor: u64::from(self.access_floor),
-            open_zones: match self.open_zones {
-                OpenZones::Cf => cache::OpenZones::Cf,
-                OpenZones::Pf => cache::OpenZones::Pf,
-                OpenZones::Bl => cache::OpenZones::Bl,
-                OpenZones::All => cache::OpenZones::All,
-            },
+            open_zones: self.open_zones.0,
         }))
     }
 }

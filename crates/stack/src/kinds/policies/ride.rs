@@ -3,10 +3,9 @@
 use super::zone::Zone;
 use super::{PolicyGiven, PolicyKeys};
 use crate::config::ConfigError;
-use crate::kinds::keys::words;
-use imbrex_core::cache::{self, PolicySettings, RideSettings, ZoneSettings};
+use imbrex_core::cache::{PolicySettings, RideSettings, Split, ZoneSettings};
+use imbrex_drives::Word;
 use imbrex_drives::keys;
-use serde::{Deserialize, Serialize};
 
 keys! {
     /// The keys of RIDE.
@@ -18,26 +17,13 @@ keys! {
         /// against dirty blocks.
         rewrite_over_read: u32 = 80 => "a whole number above 0";
         /// How the cache is shared between clean and dirty blocks.
-        split: Split = Split::default() => r#"`"adaptive"`: it learns how many may be dirty, from clean blocks that are wanted again; `"two-ghosts"`: also from dirty ones; `"fixed"`: a clean block leaves before any dirty one"#;
+        split: Word<Split> = Word(Split::Adaptive) => r#"`"adaptive"`: it learns how many may be dirty, from clean blocks that are wanted again; `"two-ghosts"`: also from dirty ones; `"fixed"`: a clean block leaves before any dirty one"#;
         /// Blocks of the log below; needed where no persistent cache is below.
         #[serde(skip_serializing_if = "Option::is_none")]
         log_blocks: Option<u64> => "a whole number above 0", "those, and the `entries`, of the persistent cache below, or of a drive that cleans by itself";
         /// The unit of addresses that is taken to be rewritten together.
         #[serde(skip_serializing_if = "Option::is_none")]
         zone: Option<Zone> => r#"a size of at least 4 KiB, or `"bands"`: the bands of the translation below"#, r#"`"bands"`, over a drive that cleans by itself the mean length of its bands"#;
-    }
-}
-
-words! {
-    /// How RIDE shares the cache between clean and dirty blocks.
-    Split {
-        /// It learns how many blocks may be dirty.
-        #[default]
-        Adaptive,
-        /// It learns also from the dirty blocks that are wanted again.
-        TwoGhosts,
-        /// A clean block leaves before any dirty one.
-        Fixed,
     }
 }
 
@@ -57,11 +43,7 @@ impl PolicyKeys for RideConfig {
             log_blocks: self.log_blocks,
             batch: u64::from(self.destage_batch),
             rewrite_over_read: u64::from(self.rewrite_over_read),
-            split: match self.split {
-                Split::Adaptive => cache::Split::Adaptive,
-                Split::TwoGhosts => cache::Split::TwoGhosts,
-                Split::Fixed => cache::Split::Fixed,
-            },
+            split: self.split.0,
         }))
     }
 }
