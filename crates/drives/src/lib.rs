@@ -63,6 +63,6 @@ pub use simulated::SimulatedDisk;
 pub use statistics::{AreaUse, DiskStatistics, OperationKind};
 pub use tallies::Tallies;
 pub use translation::{Bands, EntryLimit, MergeBuffer, TranslationSettings};
-pub use words::{OnOff, Word};
+pub use words::{AnyWord, OnOff, Word};
 pub use zone_table::{SparesAt, ZoneRow};
 pub use zones::{DriveZones, HostManagedConfig, conventional_blocks};

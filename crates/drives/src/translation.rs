@@ -35,7 +35,7 @@ macro_rules! translation_keys {
                 /// What a write does to an older entry for the same blocks.
                 update: Option<$crate::Word<imbrex_core::translation::UpdateMethod>> => r#"`"append"`: it goes to the head of the log; `"in-place"`: it takes its place (refused where durable)"#, r#"`"append"`"#;
                 /// Whether sequential streams go round the log, straight home.
-                bypass: Option<$crate::Word<$crate::OnOff>> => r#"`"on"`, `"off"`"#, r#"`"off"`"#;
+                bypass: Option<$crate::Word<$crate::OnOff>> => $crate::AnyWord, r#"`"off"`"#;
                 /// How a band is rewritten.
                 rewrite: Option<$crate::Word<imbrex_core::translation::RewriteMethod>> => r#"`"copy-then-home"`: to a scratch band first; `"in-place"`: over the old one (refused where durable)"#, r#"`"copy-then-home"`"#;
                 /// Which part of it.
@@ -68,7 +68,7 @@ macro_rules! translation_keys {
                 idle_finish: Option<$crate::quantity::Span> => "a time", r#"`"100 ms"`"#;
                 /// Whether an interrupted clean goes on where it was.
                 #[serde(skip_serializing_if = "Option::is_none")]
-                idle_resume: Option<$crate::Word<$crate::OnOff>> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
+                idle_resume: Option<$crate::Word<$crate::OnOff>> => $crate::AnyWord, r#"`"on"`"#;
                 /// Which band is next.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 idle_victim: Option<$crate::Word<imbrex_core::translation::Victim>> => r#"`"fifo"`: that of the oldest entry; `"most-dirty"`; `"lba"`: the lowest address"#, r#"`"fifo"`"#;

@@ -1,5 +1,6 @@
 //! Values of keys that are words: the words are those that the core lists of a choice.
 
+use crate::keys::Accepts;
 use imbrex_core::words::Words;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -26,6 +27,29 @@ impl<'de, T: Words> Deserialize<'de> for Word<T> {
         let word = String::deserialize(from)?;
         let value = T::of_word(&word).ok_or_else(|| D::Error::unknown_variant(&word, T::WORDS))?;
         Ok(Word(value))
+    }
+}
+
+/// What a key accepts whose words say enough: any of them.
+pub struct AnyWord;
+
+impl<T: Words> Accepts<Word<T>> for AnyWord {
+    fn takes(&self, _: &Word<T>) -> bool {
+        true
+    }
+
+    fn words(&self) -> String {
+        T::WORDS.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl<T: Words> Accepts<Option<Word<T>>> for AnyWord {
+    fn takes(&self, _: &Option<Word<T>>) -> bool {
+        true
+    }
+
+    fn words(&self) -> String {
+        Accepts::<Word<T>>::words(self)
     }
 }
 

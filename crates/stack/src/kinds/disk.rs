@@ -16,7 +16,7 @@ use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::keys;
 use imbrex_drives::quantity::{Rate, Size};
 use imbrex_drives::{
-    AreaUse, Direction, DiskDesign, DiskOptions, DiskStatistics, Drive, MediaModel, OnOff,
+    AnyWord, AreaUse, Direction, DiskDesign, DiskOptions, DiskStatistics, Drive, MediaModel, OnOff,
     OperationKind, Word,
 };
 use imbrex_report::{ByCause, DiskAreaUse, DiskUse};
@@ -33,10 +33,10 @@ keys! {
         drive: Option<String> => "a drive of the library, or the path of a [drive file](drives.md) relative to the current folder", "needed, or `media`";
         /// What the disk is instead of a drive.
         #[serde(skip_serializing_if = "Option::is_none")]
-        media: Option<Word<DiskMedia>> => r#"`"memory"`"#, "none";
+        media: Option<Word<DiskMedia>> => AnyWord, "none";
         /// Of memory: what its contents survive: nothing, the death of the process, or a power cut.
         #[serde(skip_serializing_if = "Option::is_none")]
-        survives: Option<Word<Survival>> => r#"`"nothing"`, `"process"`, `"power"`"#, "needed with `media`";
+        survives: Option<Word<Survival>> => AnyWord, "needed with `media`";
         /// Of memory: its size.
         #[serde(skip_serializing_if = "Option::is_none")]
         size: Option<Size> => "a multiple of 4 KiB", "needed with `media`";

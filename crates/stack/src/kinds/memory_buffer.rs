@@ -19,9 +19,9 @@ use imbrex_core::memory_buffer::{
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_core::words;
-use imbrex_drives::Word;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
+use imbrex_drives::{AnyWord, Word};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 keys! {
@@ -47,7 +47,7 @@ keys! {
         /// What a read does that finds its block without some of what it asks for.
         partial_read: Word<PartialRead> = Word(PartialRead::Memory) => r#"`"memory"`: the whole block is read and memory keeps it; `"flash"`: what is missing is read like a block that is not in memory, and memory stays as it is"#;
         /// What a durable buffer promises by.
-        persistence: Word<Persistence> = Word(Persistence::Journal) => r#"`"journal"`, `"nvram"`, `"destage"`"#;
+        persistence: Word<Persistence> = Word(Persistence::Journal) => AnyWord;
         /// Whether it is durable, as it is when it is served from files; not when absent.
         #[serde(skip_serializing_if = "Option::is_none")]
         durable: Option<bool> => "`true`, `false`", "`false`; where it is served from files it always is durable";

@@ -10,9 +10,9 @@ use crate::config::ConfigError;
 use imbrex_core::counters::{CACHED, Group, READ_CACHE, TABLES};
 use imbrex_core::read_cache::{OnWrite, ReadCache, ReadCacheSettings};
 use imbrex_core::units::BlockCount;
-use imbrex_drives::Word;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
+use imbrex_drives::{AnyWord, Word};
 
 keys! {
     /// A read cache.
@@ -33,7 +33,7 @@ keys! {
         /// `"update"` writes every copy, and `"keep"` forgets it. Where the node below a buffer takes
         /// no store of copies itself (a disk), the buffer forgets the copy of each block that it hands
         /// down.
-        on_write: Word<OnWrite> = Word(OnWrite::Invalidate) => r#"`"invalidate"`, `"keep"`, `"update"`"#;
+        on_write: Word<OnWrite> = Word(OnWrite::Invalidate) => AnyWord;
         /// Takes in what rewrites read from the disk.
         fill_from_rewrite: bool = false => "`true`, `false`";
     }

@@ -26,7 +26,7 @@ use imbrex_core::units::BlockCount;
 use imbrex_core::words;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
-use imbrex_drives::{DiskDesign, DiskOptions, OnOff, Word};
+use imbrex_drives::{AnyWord, DiskDesign, DiskOptions, OnOff, Word};
 use std::sync::Arc;
 
 keys! {
@@ -69,7 +69,7 @@ keys! {
         unflushed_blocks_max: Option<u64> => 1..=BLOCKS_MAX, "see [Durability](#durability)";
         /// Where it is durable, whether it keeps checksums of all blocks.
         #[serde(skip_serializing_if = "Option::is_none")]
-        checksums: Option<Word<OnOff>> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
+        checksums: Option<Word<OnOff>> => AnyWord, r#"`"on"`"#;
         /// Memory for the tables of checksums.
         #[serde(skip_serializing_if = "Option::is_none")]
         table_memory: Option<Size> => "a size, at least 4 KiB", r#"`"64 MiB"`"#;

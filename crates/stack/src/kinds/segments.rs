@@ -25,7 +25,7 @@ use imbrex_core::translation::segment::{
 use imbrex_core::units::BlockCount;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
-use imbrex_drives::{DiskDesign, DiskOptions, OnOff, Word};
+use imbrex_drives::{AnyWord, DiskDesign, DiskOptions, OnOff, Word};
 use std::sync::Arc;
 
 keys! {
@@ -48,14 +48,14 @@ keys! {
         kappa: u64 = kappa_default() => 1..=64;
         /// Neighbouring regions overlap in opposite directions and share a guard, or all in one
         /// direction, a guard behind each.
-        layout: Word<RegionLayout> = Word(RegionLayout::Wave) => r#"`"wave"`, `"conventional"`"#;
+        layout: Word<RegionLayout> = Word(RegionLayout::Wave) => AnyWord;
         /// A rewrite writes what is dirty or would be destroyed, or all blocks that hold data.
-        rewrite: Word<RewriteReach> = Word(RewriteReach::Cascade) => r#"`"cascade"`, `"whole"`"#;
+        rewrite: Word<RewriteReach> = Word(RewriteReach::Cascade) => AnyWord;
         /// All blocks hold data from the start, or those that were written.
-        valid: Word<Holds> = Word(Holds::All) => r#"`"all"`, `"touched"`"#;
+        valid: Word<Holds> = Word(Holds::All) => AnyWord;
         /// A rewrite first writes to a slot elsewhere what it is about to write home, so that a power
         /// cut loses nothing; needed where the stack is served.
-        journal: Word<OnOff> = Word(OnOff::On) => r#"`"on"`, `"off"`"#;
+        journal: Word<OnOff> = Word(OnOff::On) => AnyWord;
         /// Whether it keeps a journal over restarts, as it does when it is served from files; not when
         /// absent.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ keys! {
         /// A durable layout keeps a checksum of every 4 KiB, and a block that has changed on the disk
         /// is an error, not data.
         #[serde(skip_serializing_if = "Option::is_none")]
-        checksums: Option<Word<OnOff>> => r#"`"on"`, `"off"`"#, r#"`"on"`"#;
+        checksums: Option<Word<OnOff>> => AnyWord, r#"`"on"`"#;
         /// Memory for their tables; a read or rewrite of which a page is not there reads it first.
         #[serde(skip_serializing_if = "Option::is_none")]
         table_memory: Option<Size> => "4 KiB or more", r#"`"64MiB"`"#;

@@ -7,9 +7,9 @@ use crate::kinds::wrong;
 use imbrex_core::cache::{
     OpenZones, PeriodCounter, PolicySettings, PopularityWindow, PoreSettings,
 };
-use imbrex_drives::Word;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
+use imbrex_drives::{AnyWord, Word};
 
 keys! {
     /// The keys of PORE.
@@ -25,7 +25,7 @@ keys! {
         /// Which zones are opened first.
         open_zones: Word<OpenZones> = Word(OpenZones::Bl) => r#"`"cf"`: highest coverage (share of dirty blocks; of bands, each for its own length); `"pf"`: lowest popularity (accesses a dirty block); `"bl"`: lowest popularity over coverage; `"all"`: every zone, which is plain LRU"#;
         /// What counts towards a period.
-        period_counter: Word<PeriodCounter> = Word(PeriodCounter::WriteMiss) => r#"`"write_miss"`, `"dirty_evict"`, `"dirty_insert"`"#;
+        period_counter: Word<PeriodCounter> = Word(PeriodCounter::WriteMiss) => AnyWord;
         /// Which accesses count for popularity.
         popularity_window: Word<PopularityWindow> = Word(PopularityWindow::Period) => r#"`"period"`: those of the last period; `"lifetime"`: all since the block came in"#;
         /// Accesses that every dirty block is credited with when zones are chosen. With 0, and
