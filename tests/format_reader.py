@@ -457,7 +457,7 @@ def image(path):
         data = file.read()
     magic, version, nodes, owner, size, stack, length, body_crc, header_crc = struct.unpack_from("<8sII16sQQQII", data)
     body, at = data[64:], stack
-    if magic != b"IMBREXIM" or version not in (2, 3, 4) or len(body) != length:
+    if magic != b"IMBREXIM" or version not in (3, 4) or len(body) != length:
         raise SystemExit("no description")
     if crc32c(data[:60]) != header_crc or crc32c(body) != body_crc:
         raise SystemExit("checksum of the description")
@@ -468,17 +468,16 @@ def image(path):
         at += struct.calcsize(form)
         return words if len(words) > 1 else words[0]
 
-    disks, members, next_member = [], [], None
+    disks, members = [], []
     for _ in range(nodes):
         name, blocks = take("<IQ")
-        replacement = take("<H") if version > 2 else 0
+        replacement = take("<H")
         disks.append({"name": take(f"{name}s").decode(), "blocks": blocks, "replacement": replacement})
-    if version > 2:
-        next_member, count = take("<HH")
-        for _ in range(count):
-            number = take("<H")
-            node, port = (take(f"{take('<H')}s").decode() for _ in range(2))
-            members.append({"number": number, "node": node, "port": port})
+    next_member, count = take("<HH")
+    for _ in range(count):
+        number = take("<H")
+        node, port = (take(f"{take('<H')}s").decode() for _ in range(2))
+        members.append({"number": number, "node": node, "port": port})
     labels, next_disk = [], None
     if version > 3:
         next_disk, count = take("<HH")

@@ -11,8 +11,6 @@ pub enum MemberNumbers {
     Counted,
     /// An image says so: the number of each port of each layer, by their names.
     Listed(Vec<ListedMember>),
-    /// There are none, as in images of version 2: each layer names its members itself.
-    None,
 }
 
 /// The number of a member as an image lists it.
@@ -35,8 +33,8 @@ pub struct StackMember {
     pub port_name: &'static str,
     /// The port.
     pub port: Port,
-    /// Its number in the set; `None` in a stack without numbers.
-    pub number: Option<u16>,
+    /// Its number in the set.
+    pub number: u16,
 }
 
 /// The members of a stack, in the order of the nodes and of their ports.
@@ -47,25 +45,20 @@ pub(super) fn members(
     config: &StackConfig,
     numbers: &MemberNumbers,
 ) -> Result<Vec<StackMember>, ConfigError> {
-    let mut members = Vec::new();
-    for node in &config.node {
-        for (port_name, port) in node.node().members() {
-            members.push(StackMember {
-                node: node.name().to_owned(),
-                port_name,
-                port,
-                number: None,
-            });
-        }
-    }
-    match numbers {
-        MemberNumbers::Counted => {
-            for (number, member) in (1..).zip(&mut members) {
-                member.number = Some(number);
-            }
-        }
-        MemberNumbers::Listed(list) => take_listed(list, &mut members)?,
-        MemberNumbers::None => {}
+    let ports = config.node.iter().flat_map(|node| {
+        node.node().members().into_iter().map(|(port_name, port)| (node.name(), port_name, port))
+    });
+    let mut members: Vec<StackMember> = (1..)
+        .zip(ports)
+        .map(|(number, (node, port_name, port))| StackMember {
+            node: node.to_owned(),
+            port_name,
+            port,
+            number,
+        })
+        .collect();
+    if let MemberNumbers::Listed(list) = numbers {
+        take_listed(list, &mut members)?;
     }
     Ok(members)
 }
@@ -78,7 +71,7 @@ fn take_listed(list: &[ListedMember], members: &mut [StackMember]) -> Result<(),
             let words = format!("the image lists no member for `{port_name}` of node `{node}`");
             ConfigError::words(words)
         })?;
-        member.number = Some(found.number);
+        member.number = found.number;
     }
     if list.len() > members.len() {
         let is_known = |listed: &&ListedMember| {
@@ -103,7 +96,7 @@ mod tests {
         StackConfig::load("pore", &[]).expect("a ready-made stack")
     }
 
-    type Numbered = Vec<(String, &'static str, Option<u16>)>;
+    type Numbered = Vec<(String, &'static str, u16)>;
 
     fn planned(numbers: MemberNumbers) -> Result<Numbered, String> {
         let options = BuildOptions { members: numbers, ..BuildOptions::simulate(1) };
@@ -122,18 +115,17 @@ mod tests {
     }
 
     #[test]
-    fn members_are_counted_listed_or_have_no_numbers() {
-        let numbered = |numbers: [Option<u16>; 3]| {
+    fn members_are_counted_or_listed() {
+        let numbered = |numbers: [u16; 3]| {
             let ports = [("translation", "below"), ("cache", "flash"), ("cache", "backing")];
             let members = ports.iter().zip(numbers);
             let members = members.map(|((node, port), number)| ((*node).to_owned(), *port, number));
             Ok(members.collect::<Vec<_>>())
         };
         let counted = planned(MemberNumbers::Counted);
-        assert_eq!(counted, numbered([Some(1), Some(2), Some(3)]));
-        assert_eq!(planned(MemberNumbers::None), numbered([None; 3]));
+        assert_eq!(counted, numbered([1, 2, 3]));
         let list = [(9, "cache", "backing"), (4, "cache", "flash"), (1, "translation", "below")];
-        assert_eq!(planned(listed(&list)), numbered([Some(1), Some(4), Some(9)]));
+        assert_eq!(planned(listed(&list)), numbered([1, 4, 9]));
     }
 
     #[test]

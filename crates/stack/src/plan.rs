@@ -239,9 +239,7 @@ impl Plan {
             built.insert(config.name(), (id, part.offer));
         }
         for member in &self.members {
-            if let Some(number) = member.number {
-                builder.number_member(built[member.node.as_str()].0, member.port, number);
-            }
+            builder.number_member(built[member.node.as_str()].0, member.port, member.number);
         }
         let top = built[self.config.top().name()].0;
         self.check_survival(&built[self.config.top().name()].1.geometry)?;

@@ -30,7 +30,7 @@ struct Disk<'a> {
 pub fn check_disks(image: &Image, findings: &mut Findings) -> Result<(), Failure> {
     let description = image.description();
     let config = StackConfig::from_image(&description.stack_toml)?;
-    let members = listed_members(description.members.as_ref());
+    let members = listed_members(&description.members);
     let plan = Plan::new(&config, &image_options(members))?;
     if let Some(problem) = description.size_problem(plan.blocks()) {
         findings.damage("image", "size of the device", problem);
@@ -53,7 +53,7 @@ pub fn check_disks(image: &Image, findings: &mut Findings) -> Result<(), Failure
     for disk in &mut disks {
         check_length(disk, findings);
     }
-    // Images of the versions without labels are as clean as they were.
+    // An image of version 3 has no labels, and is as clean as it was.
     check_labels(image, &config, disks, findings);
     Ok(())
 }

@@ -61,7 +61,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         stack_toml: toml::to_string(&config)?,
         size_bytes: plan.blocks().bytes(),
         nodes: image_nodes(&plan)?,
-        members: Some(image_members(&plan)),
+        members: image_members(&plan),
         disks: Some(image_disks(&config)?),
     };
     let (uuid, disks) = (description.uuid, description.disks.clone());
@@ -133,12 +133,10 @@ fn image_disks(config: &StackConfig) -> Result<ImageDisks, Failure> {
 
 /// The members, numbered as the plan does it.
 fn image_members(plan: &Plan) -> ImageMembers {
-    let numbered = plan.members().iter().filter_map(|member| {
-        Some(ImageMember {
-            number: member.number?,
-            node: member.node.clone(),
-            port: member.port_name.to_owned(),
-        })
+    let numbered = plan.members().iter().map(|member| ImageMember {
+        number: member.number,
+        node: member.node.clone(),
+        port: member.port_name.to_owned(),
     });
     let list: Vec<ImageMember> = numbered.collect();
     let last = list.iter().map(|member| member.number).max();

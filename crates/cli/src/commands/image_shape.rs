@@ -238,9 +238,9 @@ impl Nodes<'_> {
     /// A layer with the numbers of its members, if the image lists them all. A segment layout with its
     /// journal elsewhere has a second member, and no journal there.
     fn numbered(&self, node: &NodeConfig, layer: Shape) -> Shape {
-        let members = self.image.description().members.as_ref();
+        let members = &self.image.description().members;
         let number = |(port, _): (&str, _)| {
-            let mut list = members?.list.iter();
+            let mut list = members.list.iter();
             let member = list.find(|it| it.node == node.name() && it.port == port)?;
             Some(member.number)
         };
@@ -261,7 +261,7 @@ impl Nodes<'_> {
         if let Some(known) = self.described.get() {
             return Ok(known);
         }
-        let members = listed_members(self.image.description().members.as_ref());
+        let members = listed_members(&self.image.description().members);
         let plan = Plan::new(self.config, &image_options(members))?;
         let whole = Footprint::whole_device(plan.blocks().bytes());
         let built = plan.build(Some(whole), None, ContentKind::Counted)?;

@@ -61,9 +61,10 @@ fn image_document(image: &Image) -> Value {
             "replacement": node.replacement,
         })
     });
-    let members = description.members.as_ref();
-    let list = members.into_iter().flat_map(|members| &members.list);
-    let list = list
+    let members = &description.members;
+    let list = members
+        .list
+        .iter()
         .map(|member| json!({ "number": member.number, "node": member.node, "port": member.port }));
     let labels = description.disks.iter().flat_map(|disks| &disks.list);
     let labels = labels.map(
@@ -74,7 +75,7 @@ fn image_document(image: &Image) -> Value {
         "set": description.uuid.to_string(),
         "disks": disks.collect::<Vec<_>>(),
         "members": list.collect::<Vec<_>>(),
-        "next_member": members.map(|members| members.next),
+        "next_member": members.next,
         "labels": labels.collect::<Vec<_>>(),
         "next_disk": description.disks.as_ref().map(|disks| disks.next),
     })
@@ -182,8 +183,7 @@ fn hex(bytes: &[u8]) -> String {
 fn words(image: &Image, reading: &Reading) -> String {
     let size = image.description().size_bytes;
     let mut text = format!("device of {}\n", imbrex_report::human_bytes(size));
-    let members = image.description().members.iter();
-    for ImageMember { number, node, port } in members.flat_map(|members| &members.list) {
+    for ImageMember { number, node, port } in &image.description().members.list {
         text += &format!("member {number}: `{port}` of node `{node}`\n");
     }
     for member in &reading.members {

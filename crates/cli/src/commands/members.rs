@@ -77,8 +77,7 @@ pub struct StackOnFiles {
 /// How the files of a stack are used.
 #[derive(Clone, Copy)]
 pub struct FileUse<'a> {
-    /// The disks that have labels, or may get some; `None`: there are none, or nobody is to compare
-    /// them.
+    /// The disks that have labels, or may get some; `None`: nobody is to compare them.
     pub disks: Option<&'a ImageDisks>,
     /// The image that they belong to.
     pub image: Uuid,
@@ -103,10 +102,7 @@ pub fn image_options(members: MemberNumbers) -> BuildOptions {
 }
 
 /// The numbers that an image lists.
-pub fn listed_members(members: Option<&ImageMembers>) -> MemberNumbers {
-    let Some(members) = members else {
-        return MemberNumbers::None;
-    };
+pub fn listed_members(members: &ImageMembers) -> MemberNumbers {
     let listed = members.list.iter().map(|member| ListedMember {
         number: member.number,
         node: member.node.clone(),
@@ -443,7 +439,7 @@ mod tests {
         create::run(&args).expect("an image");
         let image = Image::open_read_only(&data).expect("an image");
         let config = StackConfig::from_image(&image.description().stack_toml).expect("a stack");
-        let members = listed_members(image.description().members.as_ref());
+        let members = listed_members(&image.description().members);
         let plan = Plan::new(&config, &image_options(members)).expect("a plan");
         let set = image.description().uuid;
         let opened = |overlay_bytes_max| {

@@ -10,7 +10,7 @@ use imbrex_core::units::BlockCount;
 use imbrex_drives::{DiskStatistics, MeasuredDisk};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk};
-use imbrex_serve::image::{Image, NewDisk, NewLabel};
+use imbrex_serve::image::{Image, NewDisk};
 use imbrex_serve::server::SharedLabels;
 use imbrex_stack::{Facts, NodeConfig, StackConfig};
 use std::cell::RefCell;
@@ -105,11 +105,7 @@ impl MemberReplacer {
         };
         let geometry = place.geometry.clone();
         let file = FileDisk::open(&at, geometry, self.direct, self.waker.clone());
-        let file = match new.label() {
-            Some(_) => file.and_then(|file| file.with_label(&at)),
-            None => file,
-        };
-        let file = match file {
+        let file = match file.and_then(|file| file.with_label(&at)) {
             Ok(file) => file.of_node(name),
             Err(error) => {
                 image.abort_replacement(new);
@@ -145,9 +141,9 @@ impl MemberReplacer {
         image
             .finish_replacement(&disk, members, stack_toml)
             .map_err(|error| format!("node `{}`: {error}", disk.node()))?;
-        if let (Some(NewLabel { number, random }), Some(place)) = (disk.label(), place) {
-            let mut labels = self.labels.borrow_mut();
-            labels.replace(place.index, number, random);
+        if let Some(place) = place {
+            let label = disk.label();
+            self.labels.borrow_mut().replace(place.index, label.number, label.random);
         }
         drop(image);
         self.config = config;
@@ -290,7 +286,7 @@ mod tests {
         let image = Image::open(data).expect("an image");
         let description = image.description();
         let config = StackConfig::from_image(&description.stack_toml).expect("a stack");
-        let members = listed_members(description.members.as_ref());
+        let members = listed_members(&description.members);
         let plan = Plan::new(&config, &image_options(members)).expect("a plan");
         let (_, waker) = WallClock::alone().expect("an epoll instance");
         let files = FileUse {
@@ -356,8 +352,7 @@ mod tests {
 
         fn numbers(&self) -> Vec<u16> {
             let image = self.image.borrow();
-            let members = image.description().members.as_ref().expect("members");
-            members.list.iter().map(|member| member.number).collect()
+            image.description().members.list.iter().map(|member| member.number).collect()
         }
     }
 
@@ -438,7 +433,7 @@ mod tests {
         assert_eq!(error, expected);
         let error = world.begin("cache", None).expect_err("no disk");
         assert_eq!(error, "the node is no disk; accepted: a disk of the image");
-        let next = world.image.borrow().description().members.as_ref().map(|it| it.next);
-        assert_eq!(next, Some(4), "no number is used up");
+        let next = world.image.borrow().description().members.next;
+        assert_eq!(next, 4, "no number is used up");
     }
 }

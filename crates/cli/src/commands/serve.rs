@@ -308,7 +308,7 @@ fn open_image(
     server: &Server,
 ) -> Result<Served, Failure> {
     let started = Instant::now();
-    let numbers = listed_members(image.description().members.as_ref());
+    let numbers = listed_members(&image.description().members);
     let plan = Plan::new(&config, &image_options(numbers))?;
     if let Some(problem) = image.description().size_problem(plan.blocks()) {
         return Err(format!("{}: {problem}", data.join("image").display()).into());
@@ -322,16 +322,14 @@ fn open_image(
     let set = image.description().uuid;
     let disks = disks_of(&image, &config);
     let files = FileUse {
-        disks: disks.as_ref().filter(|_| !args.force),
+        disks: (!args.force).then_some(&disks),
         image: set,
         direct,
         overlay_bytes_max: args.read_only.then_some(OVERLAY_BYTES_MAX),
     };
     let mut stack = StackOnFiles::build(&config, &plan, &path_of, files, &server.waker())?;
-    match &disks {
-        Some(disks) if !args.read_only => stack.leave_out_full_disks(set, disks),
-        Some(_) => {}
-        None => warn_of_version(&image, data),
+    if !args.read_only {
+        stack.leave_out_full_disks(set, &disks);
     }
     let random = new_random().map_err(|error| format!("no random number: {error}"))?;
     let start = Start::Recover(Some(set));
@@ -342,7 +340,7 @@ fn open_image(
              or another disk's"
         );
     }
-    let disks = disks.filter(|_| !args.read_only);
+    let disks = (!args.read_only).then_some(disks);
     let_writes_through(&mut stack, &mut image, disks, data)?;
     let image = Rc::new(RefCell::new(image));
     let labels = Rc::new(RefCell::new(stack.labels.clone()));
@@ -401,21 +399,10 @@ fn let_writes_through(
     Ok(())
 }
 
-/// The disks that an image lists, or will list when they have labels; `None` of an image that gets none.
-fn disks_of(image: &Image, config: &StackConfig) -> Option<ImageDisks> {
-    let description = image.description();
-    description.members.as_ref()?;
-    let listed = description.disks.clone();
-    Some(listed.unwrap_or_else(|| disks_without_labels(config)))
-}
-
-fn warn_of_version(image: &Image, data: &Path) {
-    eprintln!(
-        "imbrex: warning: {}: the image has format version {}, whose disks have no labels: another disk or an \
-         older copy in the place of one may go unnoticed",
-        data.display(),
-        image.version()
-    );
+/// The disks that an image lists, or will list when they have labels.
+fn disks_of(image: &Image, config: &StackConfig) -> ImageDisks {
+    let listed = image.description().disks.clone();
+    listed.unwrap_or_else(|| disks_without_labels(config))
 }
 
 /// Tells of every layer that found the newest block of its journal damaged or torn.

@@ -145,9 +145,7 @@ fn serve_refuses_what_is_no_image_of_its_own() {
     std::fs::write(&path, &other).expect("a file");
     assert_eq!(
         place.refused("lru"),
-        format!(
-            "imbrex: the image in {data} has format version 9, this build reads versions 2 to 4"
-        )
+        format!("imbrex: {path} has format version 9; accepted: versions 3 and 4")
     );
     other = good.clone();
     other[70] ^= 1;

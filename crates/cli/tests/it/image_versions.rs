@@ -1,5 +1,5 @@
 //! Images that builds have made when version 2, 3 and 4 were the newest, and whose servers were killed. One of version 2
-//! is served for ever, as it is; one of version 3 gets labels.
+//! is refused, as it is; one of version 3 gets labels.
 //!
 //! `tests/fixtures/image-N/killed.parts.xz` holds the files of each, as `tests/e2e/_image_fixtures.py` packs them. For each: u32
 //! length of the name, the name, u64 length of the file, u32 number of the parts that are not holes, and for each part u64
@@ -8,6 +8,7 @@
 use crate::serve_members::BLOCK;
 use crate::served::{Place, disconnect, run};
 use liblzma::read::XzDecoder;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
@@ -58,6 +59,16 @@ fn description(place: &Place) -> Vec<u8> {
     fs::read(place.path("data/image")).expect("a description")
 }
 
+/// Every file of the image with its bytes.
+fn files(place: &Place) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(place.data()).expect("a directory");
+    let file = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().expect("text");
+        (name, fs::read(entry.path()).expect("a file"))
+    };
+    entries.map(|entry| file(entry.expect("an entry"))).collect()
+}
+
 fn check(place: &Place) {
     let output = run(&["check", &place.data(), "--data"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "clean\n");
@@ -94,22 +105,33 @@ fn serve_twice(place: &Place) -> [String; 2] {
 }
 
 #[test]
-fn an_image_of_version_2_is_recovered_and_served_and_stays_what_it_is() {
+fn an_image_of_version_2_is_refused_with_the_build_that_serves_it_and_stays_what_it_is() {
     let place = Place::new();
     unpack(&place, VERSION_2);
-    let before = description(&place);
-    assert_eq!(before[8..12], [2, 0, 0, 0], "the fixture is of version 2");
-    for said in serve_twice(&place) {
-        assert!(
-            said.contains("the image has format version 2, whose disks have no labels"),
-            "{said}"
-        );
+    let before = files(&place);
+    assert_eq!(description(&place)[8..12], [2, 0, 0, 0], "the fixture is of version 2");
+    let expected = format!(
+        "imbrex: {} has format version 2; accepted: versions 3 and 4: the build of commit 66affc8 is the last one \
+         that serves version 2; copy the data with that one, and create the image anew",
+        place.path("data/image")
+    );
+    let (data, socket) = (place.data(), place.socket());
+    let commands: [&[&str]; 7] = [
+        &["serve", "pore", "--data", &data, "--socket", &socket],
+        &["serve", "pore", "--data", &data, "--socket", &socket, "--read-only"],
+        &["serve", "pore", "--data", &data, "--socket", &socket, "--read-only", "--force"],
+        &["check", &data],
+        &["check", &data, "--repair"],
+        &["inspect", &data],
+        &["inspect", &data, "--json"],
+    ];
+    for command in commands {
+        let output = run(command);
+        assert!(!output.status.success(), "{command:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr).trim_end(), expected, "{command:?}");
+        assert_eq!(output.stdout, b"", "{command:?}");
     }
-    assert_eq!(description(&place), before);
-    let image = inspected(&place);
-    assert_eq!(image["version"], 2);
-    assert_eq!(image["members"], serde_json::json!([]));
-    assert_eq!(image["next_member"], serde_json::Value::Null);
+    assert!(files(&place) == before, "something has changed");
 }
 
 /// The members of both later fixtures, and their disks when these have labels.

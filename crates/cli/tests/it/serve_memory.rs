@@ -2,7 +2,7 @@
 
 use crate::client::FLUSH;
 use crate::served::{Place, Served, disconnect, failure, imbrex, run};
-use imbrex_serve::image::{ImageDescription, NewImage, new_uuid};
+use imbrex_serve::image::{ImageDescription, ImageMember, ImageMembers, NewImage, new_uuid};
 use std::path::Path;
 
 const DEVICE_BYTES: u64 = 8 << 20;
@@ -56,12 +56,17 @@ fn a_device_that_a_power_cut_would_take_is_served_only_emulated() {
         assert_eq!(said, expected);
         assert!(!Path::new(&data).exists(), "an image was made");
         // An image that some other program has made.
+        let member = |number, port: &str| ImageMember {
+            number,
+            node: "cache".to_owned(),
+            port: port.to_owned(),
+        };
         let description = ImageDescription {
             uuid: new_uuid().expect("random numbers"),
             stack_toml: std::fs::read_to_string(&stack).expect("a stack"),
             size_bytes: DEVICE_BYTES,
             nodes: vec![],
-            members: None,
+            members: ImageMembers { next: 3, list: vec![member(1, "flash"), member(2, "backing")] },
             disks: None,
         };
         let image = NewImage::begin(Path::new(&data), description, &[]).expect("an image");

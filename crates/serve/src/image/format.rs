@@ -7,10 +7,8 @@ use std::collections::BTreeSet;
 
 /// The version this build writes.
 pub const FORMAT_VERSION: u32 = 4;
-/// The version that says nothing of labels.
-const WITHOUT_LABELS: u32 = 3;
-/// The version that says nothing of members.
-const WITHOUT_MEMBERS: u32 = 2;
+/// The version that says nothing of labels, the oldest one that is read.
+pub(super) const WITHOUT_LABELS: u32 = 3;
 
 const MAGIC: &[u8; 8] = b"IMBREXIM";
 const HEADER_BYTES: usize = 64;
@@ -21,29 +19,25 @@ pub(super) enum FormatError {
     Damaged(&'static str),
 }
 
-/// A description file. One without members, or without labels, is of the version before there were any.
+/// A description file. One without labels is of the version before there were any.
 pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
     let ImageDescription { uuid, stack_toml, size_bytes, nodes, members, disks } = description;
     let mut body = stack_toml.as_bytes().to_vec();
     for node in nodes {
         body.extend((node.name.len() as u32).to_le_bytes());
         body.extend(node.blocks.0.to_le_bytes());
-        if members.is_some() {
-            body.extend(node.replacement.to_le_bytes());
-        }
+        body.extend(node.replacement.to_le_bytes());
         body.extend(node.name.as_bytes());
     }
-    if let Some(members) = members {
-        body.extend(members.next.to_le_bytes());
-        body.extend((members.list.len() as u16).to_le_bytes());
-        for ImageMember { number, node, port } in &members.list {
-            body.extend(number.to_le_bytes());
-            for name in [node, port] {
-                extend_with_name(&mut body, name);
-            }
+    body.extend(members.next.to_le_bytes());
+    body.extend((members.list.len() as u16).to_le_bytes());
+    for ImageMember { number, node, port } in &members.list {
+        body.extend(number.to_le_bytes());
+        for name in [node, port] {
+            extend_with_name(&mut body, name);
         }
     }
-    if let (Some(_), Some(disks)) = (members, disks) {
+    if let Some(disks) = disks {
         body.extend(disks.next.to_le_bytes());
         body.extend((disks.list.len() as u16).to_le_bytes());
         for disk in &disks.list {
@@ -73,10 +67,9 @@ fn extend_with_name(body: &mut Vec<u8>, name: &str) {
 
 /// The version that a description is written in.
 pub(super) fn version_of(description: &ImageDescription) -> u32 {
-    match (&description.members, &description.disks) {
-        (Some(_), Some(_)) => FORMAT_VERSION,
-        (Some(_), None) => WITHOUT_LABELS,
-        (None, _) => WITHOUT_MEMBERS,
+    match description.disks {
+        Some(_) => FORMAT_VERSION,
+        None => WITHOUT_LABELS,
     }
 }
 
@@ -97,7 +90,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
     }
     // Another version may have another header, so nothing else is judged before it.
     let version = header.u32()?;
-    if !(WITHOUT_MEMBERS..=FORMAT_VERSION).contains(&version) {
+    if !(WITHOUT_LABELS..=FORMAT_VERSION).contains(&version) {
         return Err(FormatError::OtherVersion(version));
     }
     let (covered, checksum) = bytes[..HEADER_BYTES].split_at(HEADER_BYTES - 4);
@@ -118,9 +111,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
     }
     let mut body = Fields { bytes: body };
     let stack_toml = body.text(toml_bytes)?;
-    let has_members = version > WITHOUT_MEMBERS;
-    let nodes = (0..nodes).map(|_| body.node(has_members)).collect::<Result<_, FormatError>>()?;
-    let members = has_members.then(|| body.members()).transpose()?;
+    let nodes = (0..nodes).map(|_| body.node()).collect::<Result<_, FormatError>>()?;
+    let members = body.members()?;
     let has_disks = version > WITHOUT_LABELS;
     let disks = has_disks.then(|| body.disks()).transpose()?;
     if !body.bytes.is_empty() {
@@ -144,11 +136,11 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    fn node(&mut self, has_members: bool) -> Result<ImageNode, FormatError> {
+    fn node(&mut self) -> Result<ImageNode, FormatError> {
         let name_bytes = self.u32()?;
         Ok(ImageNode {
             blocks: BlockCount(self.u64()?),
-            replacement: if has_members { self.u16()? } else { 0 },
+            replacement: self.u16()?,
             name: self.text(u64::from(name_bytes))?,
         })
     }

@@ -35,9 +35,9 @@ pub struct ImageDescription {
     pub size_bytes: u64,
     /// The disks that live in the directory.
     pub nodes: Vec<ImageNode>,
-    /// The members of the set; `None` of an image of version 2, whose layers name them themselves.
-    pub members: Option<ImageMembers>,
-    /// The disks that have, or may get, a label; `None` of an image of version 2 or 3.
+    /// The members of the set.
+    pub members: ImageMembers,
+    /// The disks that have, or may get, a label; `None` of an image of version 3.
     pub disks: Option<ImageDisks>,
 }
 
@@ -155,18 +155,22 @@ pub enum ImageError {
     },
     /// It was made by a build with another format.
     #[error(
-        "the image in {dir} has format version {found}, this build reads versions 2 to {expected}{hint}",
-        dir = dir.display(),
-        expected = FORMAT_VERSION,
-        hint = if *found == 1 {
-            ": copy its data with the build that made it, and create it anew"
-        } else {
-            ""
+        "{path} has format version {found}; accepted: versions {oldest} and {newest}{hint}",
+        path = path.display(),
+        oldest = format::WITHOUT_LABELS,
+        newest = FORMAT_VERSION,
+        hint = match *found {
+            1 => ": copy its data with the build that made it, and create it anew",
+            2 => {
+                ": the build of commit 66affc8 is the last one that serves version 2; copy the data with \
+                 that one, and create the image anew"
+            }
+            _ => "",
         }
     )]
     OtherVersion {
-        /// The directory.
-        dir: PathBuf,
+        /// The description file.
+        path: PathBuf,
         /// The version in the file.
         found: u32,
     },
@@ -207,16 +211,6 @@ pub enum ImageError {
     NameTaken {
         /// What is there.
         path: PathBuf,
-    },
-    /// Its members have no numbers.
-    #[error(
-        "the image in {dir} has format version 2, which knows no new disks; accepted: an image that this \
-         build has created",
-        dir = dir.display()
-    )]
-    NoNumbers {
-        /// The directory.
-        dir: PathBuf,
     },
     /// A new member would have no number.
     #[error(
@@ -394,13 +388,10 @@ impl Image {
     }
 
     fn open_for(dir: &Path, is_read_only: bool) -> Result<Image, ImageError> {
-        let dir_owned = || dir.to_owned();
         let (directory, path) = Directory::open(dir, is_read_only)?;
         let bytes = read_description(&path)?;
         let description = format::decode(&bytes).map_err(|error| match error {
-            format::FormatError::OtherVersion(found) => {
-                ImageError::OtherVersion { dir: dir_owned(), found }
-            }
+            format::FormatError::OtherVersion(found) => ImageError::OtherVersion { path, found },
             format::FormatError::Damaged(what) => ImageError::Damaged { path, what },
         })?;
         Ok(Image { directory, description })

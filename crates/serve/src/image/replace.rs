@@ -10,7 +10,7 @@
 
 use super::directory::{create_private_file, is_there, name_file, system};
 use super::labels::write_label;
-use super::{Image, ImageError, ImageMembers, ImageNode, format, new_random};
+use super::{Image, ImageError, ImageNode, format, new_random};
 use crate::file_kind::{self, Accepted};
 use imbrex_core::label::Label;
 use imbrex_core::units::BlockCount;
@@ -28,7 +28,7 @@ pub struct NewDisk {
     /// Its file, where that is in the directory.
     path: Option<PathBuf>,
     first_member: u16,
-    label: Option<NewLabel>,
+    label: NewLabel,
 }
 
 /// The label of a new disk, which is what is written to it first.
@@ -51,8 +51,8 @@ impl NewDisk {
         self.path.as_ref()
     }
 
-    /// Its label; `None` in an image whose disks have none.
-    pub fn label(&self) -> Option<NewLabel> {
+    /// Its label.
+    pub fn label(&self) -> NewLabel {
         self.label
     }
 
@@ -68,7 +68,10 @@ impl Image {
     /// of a new disk that came to nothing is removed, unless it is one of the files that are `in_use`.
     ///
     /// # Errors
-    /// When the image has no numbers, none is left, a file is in the way, or the system refuses.
+    /// When no number is left, a file is in the way, or the system refuses.
+    ///
+    /// # Panics
+    /// When the image has not [got labels](Self::describe_labels).
     pub fn begin_replacement(
         &mut self,
         node: &str,
@@ -78,11 +81,8 @@ impl Image {
         in_use: &[PathBuf],
     ) -> Result<NewDisk, ImageError> {
         let (first_member, number) = self.reserve_numbers(members)?;
-        let label = number.map(|number| {
-            let random = new_random().map_err(system("get a random number for", self.path()));
-            Ok(NewLabel { number, random: random? })
-        });
-        let label = label.transpose()?;
+        let random = new_random().map_err(system("get a random number for", self.path()))?;
+        let label = NewLabel { number, random };
         let disk = NewDisk {
             node: node.to_owned(),
             path: match path {
@@ -93,7 +93,7 @@ impl Image {
             label,
         };
         if let Some(path) = path.or(disk.path.as_deref()) {
-            self.write_first(path, blocks, label, path_is_own(&disk))?;
+            self.write_first(path, blocks, label)?;
         }
         Ok(disk)
     }
@@ -122,22 +122,19 @@ impl Image {
     }
 
     /// The first of `count` numbers that no member ever had, and never will have but for the caller, and
-    /// such a number of a disk if disks have any.
-    fn reserve_numbers(&mut self, count: u16) -> Result<(u16, Option<u16>), ImageError> {
+    /// such a number of a disk.
+    fn reserve_numbers(&mut self, count: u16) -> Result<(u16, u16), ImageError> {
         let dir = || self.directory.path().to_owned();
         let mut description = self.description.clone();
-        let Some(ImageMembers { next, .. }) = &mut description.members else {
-            return Err(ImageError::NoNumbers { dir: dir() });
-        };
+        let next = &mut description.members.next;
         let first = *next;
         *next = (first.checked_add(count).filter(|next| *next - 1 <= NUMBER_MAX))
             .ok_or_else(|| ImageError::NumbersUsedUp { dir: dir() })?;
-        let mut number = None;
-        if let Some(disks) = &mut description.disks {
-            number = Some(disks.next);
-            let next = disks.next.checked_add(1);
-            disks.next = next.ok_or_else(|| ImageError::NumbersUsedUp { dir: dir() })?;
-        }
+        let disks = description.disks.as_mut();
+        let disks = disks.expect("an image gets labels before a disk of it is replaced");
+        let number = disks.next;
+        let next = number.checked_add(1);
+        disks.next = next.ok_or_else(|| ImageError::NumbersUsedUp { dir: dir() })?;
         self.directory.replace_description(&format::encode(&description))?;
         self.description = description;
         Ok((first, number))
@@ -156,25 +153,20 @@ impl Image {
         Ok(path)
     }
 
-    /// Gives a new disk its label, before anything else is written to it, and a file of the image its
+    /// Gives a new disk its label, before anything else is written to it, and so a file of the image its
     /// length.
     fn write_first(
         &self,
         path: &Path,
         blocks: BlockCount,
-        label: Option<NewLabel>,
-        is_own: bool,
+        NewLabel { number, random }: NewLabel,
     ) -> Result<(), ImageError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         let opened = file_kind::open(&mut options, OFlags::empty(), path, Accepted::Storage);
         let written = opened.and_then(|file| {
-            if let Some(NewLabel { number, random }) = label {
-                let label = Label::new(self.description.uuid, number, random);
-                write_label(&file, &label, blocks)?;
-            } else if is_own {
-                file.set_len(blocks.bytes())?;
-            }
+            let label = Label::new(self.description.uuid, number, random);
+            write_label(&file, &label, blocks)?;
             file.sync_all()
         });
         written.map_err(system("write", path))
@@ -213,12 +205,11 @@ impl Image {
         let disks = description.disks.iter_mut();
         let mut disks = disks.flat_map(|disks| &mut disks.list);
         let of_node = disks.find(|known| known.node == disk.node);
-        if let (Some(known), Some(label)) = (of_node, disk.label) {
-            known.number = label.number;
+        if let Some(known) = of_node {
+            known.number = disk.label.number;
             known.is_labelled = true;
         }
-        let members = description.members.iter_mut();
-        for member in members.flat_map(|members| &mut members.list) {
+        for member in &mut description.members.list {
             let is_it =
                 |(node, port): &(String, String)| member.node == *node && member.port == *port;
             if let Some(at) = on_disk.iter().position(is_it) {
@@ -231,15 +222,10 @@ impl Image {
     }
 }
 
-/// True of a disk whose file is one of the image.
-fn path_is_own(disk: &NewDisk) -> bool {
-    disk.path.is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{
-        ImageDescription, ImageDisk, ImageDisks, ImageMember, LABEL_BYTES, NewImage,
+        ImageDescription, ImageDisk, ImageDisks, ImageMember, ImageMembers, LABEL_BYTES, NewImage,
     };
     use super::*;
     use imbrex_core::lifecycle::Uuid;
@@ -269,7 +255,7 @@ mod tests {
             stack_toml: OLD.to_owned(),
             size_bytes: 4096,
             nodes: vec![node("a"), node("b")],
-            members: Some(members),
+            members,
             disks: Some(ImageDisks {
                 next: 3,
                 list: [(1, "a"), (2, "b")]
@@ -315,19 +301,18 @@ mod tests {
     /// Goes through the first `steps` steps of a replacement of `a`, then dies.
     fn die_after(steps: usize, dir: &Path) {
         let mut image = image(dir);
-        let mut disk = NewDisk { node: "a".to_owned(), path: None, first_member: 0, label: None };
+        let label = NewLabel { number: 0, random: 8 };
+        let mut disk = NewDisk { node: "a".to_owned(), path: None, first_member: 0, label };
         for step in 0..steps {
             match step {
                 0 => {
-                    let (first_member, number) = image.reserve_numbers(2).expect("numbers");
-                    disk.first_member = first_member;
-                    let random = 8;
-                    disk.label = number.map(|number| NewLabel { number, random });
+                    (disk.first_member, disk.label.number) =
+                        image.reserve_numbers(2).expect("numbers");
                 }
                 1 => disk.path = Some(image.make_disk("a", &[]).expect("a file")),
                 2 => {
                     let path = disk.path.as_ref().expect("a file");
-                    let written = image.write_first(path, BlockCount(4), disk.label, true);
+                    let written = image.write_first(path, BlockCount(4), disk.label);
                     written.expect("its label");
                     write(path, "the new disk", None);
                 }
@@ -370,7 +355,7 @@ mod tests {
             assert_eq!(listed.of_node("a").map(|disk| disk.number), Some(number));
             assert_eq!(listed.next, if steps == 0 { 3 } else { 4 });
             assert_eq!(image.description().stack_toml, stack);
-            let kept = image.description().members.as_ref().expect("members");
+            let kept = &image.description().members;
             let expected = match is_new {
                 false => [1, 2, 3],
                 true => [1, 4, 5],
@@ -429,7 +414,7 @@ mod tests {
         // another set, or of a number that was never given out.
         let strangers = ["c.img", "a.img.bak", "a.x.img", "a.07.img", "a.0.img", "notes"];
         for name in strangers {
-            write(&at(name), "data", number);
+            write(&at(name), "data", Some(number));
         }
         write(&at("a.7.img"), "a copy", None);
         fs::copy(at("a.img"), at("a.8.img")).expect("a copy");
@@ -437,13 +422,13 @@ mod tests {
         fs::write(at("b.img.new"), "data").expect("a file");
         std::os::unix::fs::symlink("notes", at("b.10.img")).expect("a link");
         // One that the stack uses, and one that somebody has locked.
-        write(&at("b.11.img"), "a backing", number);
-        write(&at("b.12.img"), "data", number);
+        write(&at("b.11.img"), "a backing", Some(number));
+        write(&at("b.12.img"), "data", Some(number));
         let locked = fs::File::open(at("b.12.img")).expect("a file");
         rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).expect("a lock");
         let mut expected = files(dir.path());
         // What is left of a replacement that was cut.
-        write(&at("a.13.img"), "data", number);
+        write(&at("a.13.img"), "data", Some(number));
         let hole = fs::File::create(at("a.img.new")).expect("a file");
         hole.set_len(1 << 20).expect("a length");
         image.remove_leftovers(&[at("b.11.img")]);
@@ -460,7 +445,7 @@ mod tests {
         let mut image = image(dir.path());
         let (_, number) = image.reserve_numbers(1).expect("numbers");
         let path = dir.path().join("a.7.img");
-        write(&path, "data", number);
+        write(&path, "data", Some(number));
         let left = image.left(&path, &[]).expect("a leftover");
         let file = fs::File::open(&path).expect("a file");
         let lock = rustix::fs::FlockOperation::NonBlockingLockShared;
@@ -497,11 +482,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let mut image = image(dir.path());
         let first = image.reserve_numbers(NUMBER_MAX - 4).expect("numbers");
-        assert_eq!(first, (4, Some(3)));
-        assert_eq!(image.reserve_numbers(1).expect("the last number"), (NUMBER_MAX, Some(4)));
+        assert_eq!(first, (4, 3));
+        assert_eq!(image.reserve_numbers(1).expect("the last number"), (NUMBER_MAX, 4));
         let error = image.reserve_numbers(1).expect_err("none is left");
         assert!(error.to_string().contains("has used up all 65534 numbers"), "{error}");
-        let next = image.description().members.as_ref().map(|it| it.next);
-        assert_eq!(next, Some(NUMBER_MAX + 1));
+        assert_eq!(image.description().members.next, NUMBER_MAX + 1);
     }
 }

@@ -9,9 +9,6 @@ use imbrex_serve::disk::Overlay;
 use imbrex_stack::{Describe, StackConfig, StackMember};
 use std::fmt::Display;
 
-/// In a stack without numbers a cache numbers its backing with this bit.
-const BACKING_MEMBER_BIT: u16 = 1 << 15;
-
 impl StackOnFiles {
     /// An error of a layer, with the node and the file that holds its journal.
     pub fn layer_error(&self, node: NodeId, error: &dyn Display) -> Failure {
@@ -28,7 +25,7 @@ impl StackOnFiles {
         let member = match error {
             OpenError::OlderCopy { member, .. } => self.member(name, member),
             OpenError::Foreign { expected, .. } | OpenError::OtherMember { expected, .. } => {
-                self.member_of(set, *expected, name)
+                self.member_of(set, *expected)
             }
             _ => None,
         };
@@ -59,7 +56,7 @@ impl StackOnFiles {
         let shown = |uuid: &Uuid| {
             let number = uuid.number_in(set)?;
             let mut members = self.numbered.iter();
-            let member = members.find(|member| member.number == Some(number));
+            let member = members.find(|member| member.number == number);
             Some(match member {
                 Some(StackMember { port_name, node, .. }) => {
                     format!("member {number} of its image (`{port_name}` of node `{node}`)")
@@ -67,7 +64,6 @@ impl StackOnFiles {
                 None => format!("member {number} of its image"),
             })
         };
-        self.numbered.iter().find_map(|member| member.number)?;
         let (found, expected) = (shown(found)?, shown(expected)?);
         let expected = expected.replacen(" of its image", "", 1);
         Some(format!("it is {found}, and {expected} belongs here"))
@@ -79,15 +75,10 @@ impl StackOnFiles {
         self.numbered.iter().find(is_it)
     }
 
-    /// The member of a layer that a name is that of.
-    fn member_of(&self, set: Uuid, name: Uuid, node: &str) -> Option<&StackMember> {
+    /// The member that a name is that of.
+    fn member_of(&self, set: Uuid, name: Uuid) -> Option<&StackMember> {
         let number = name.number_in(set)?;
-        let is_it = |member: &&StackMember| member.number == Some(number);
-        let unnumbered = || match number & BACKING_MEMBER_BIT {
-            0 => None,
-            _ => self.member(node, "backing"),
-        };
-        self.numbered.iter().find(is_it).or_else(unnumbered)
+        self.numbered.iter().find(|member| member.number == number)
     }
 }
 
