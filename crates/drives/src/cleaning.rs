@@ -87,16 +87,8 @@ impl TranslationSettings {
         }
     }
 
-    /// Refuses a share that is none, and a key about idle cleaning where nothing says whether there
-    /// is any.
+    /// Refuses a key about idle cleaning where nothing says whether there is any.
     pub fn check_cleaning(&self) -> Result<(), String> {
-        if let Some(low) = self.blocking_low
-            && !(0.0..=1.0).contains(&low)
-        {
-            return Err(format!(
-                "`blocking_low` = {low} is no share of the persistent cache: accepted are 0 to 1"
-            ));
-        }
         let keys = [
             ("idle_chunk", self.idle_chunk.is_some()),
             ("idle_finish", self.idle_finish.is_some()),
@@ -147,8 +139,8 @@ mod tests {
         let idler = settings("blocking_low = 0.9\nblocking_slice = '0.5 s'").blocking_cleaning();
         let half_a_second = Some(Duration::from_ms(500));
         assert_eq!((idler.low_permille, idler.slice), (900, half_a_second));
-        let error = settings("blocking_low = 1.5").check_cleaning().unwrap_err();
-        assert!(error.contains("accepted are 0 to 1"), "{error}");
+        let error = toml::from_str::<TranslationSettings>("blocking_low = 1.5").unwrap_err();
+        assert!(error.message().contains("blocking_low = 1.5; accepted: 0 to 1"), "{error}");
     }
 
     #[test]

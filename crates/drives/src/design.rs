@@ -103,7 +103,7 @@ impl DiskDesign {
         let (medium, geometry) = match &model.solid_state {
             Some(solid_state) => {
                 let geometry = Geometry::plain(blocks, Media::SolidState);
-                (Medium::SolidState(solid_state.clone()), geometry)
+                (Medium::SolidState(*solid_state), geometry)
             }
             None => {
                 let medium = rotating_medium(&model, blocks, &options)

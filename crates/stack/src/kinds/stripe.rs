@@ -28,8 +28,6 @@ keys! {
     }
 }
 
-/// A block, as in Le's thesis.
-
 /// A chunk, and what all nodes together can offer.
 struct Room {
     chunk: BlockCount,
