@@ -16,7 +16,7 @@ mod experiments;
 mod fio;
 mod fit;
 mod golden;
-#[path = "../../../core/tests/it/harness.rs"]
+#[path = "../../../core/tests/common/harness.rs"]
 #[allow(dead_code, reason = "the core tests use more of it than the tests of whole stacks")]
 mod harness;
 mod host_managed;

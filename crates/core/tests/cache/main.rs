@@ -1,0 +1,16 @@
+//! Tests of the write-back cache.
+
+#[allow(dead_code, reason = "each family of tests uses a part of it")]
+#[path = "../common/mod.rs"]
+mod common;
+mod conformance;
+mod damage;
+mod durable;
+mod durable_faults;
+mod exact;
+mod faults;
+mod power;
+mod power_disk;
+mod read_only;
+mod reference;
+mod stacks;

@@ -1,0 +1,4 @@
+//! Tests of the labels of disks.
+
+mod format;
+mod lives;
