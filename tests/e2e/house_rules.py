@@ -47,6 +47,10 @@ SERVING = re.compile(
 RECORDS = "cli/src/commands/serve/recording.rs"
 SIMULATES = re.compile(r"\bimbrex_(sim|traces)\b")
 
+# A kind of node is named in the folder of kinds alone.
+KIND = re.compile(r"\b(NodeConfig|Facts)::[A-Z]")
+KINDS = "stack/src/kinds/"
+
 found = []
 
 
@@ -125,7 +129,17 @@ def check_serving():
     complain("serving needs neither simulations nor traces, but for --record", named)
 
 
+def check_kinds():
+    named = []
+    for path in sorted(CRATES.glob("*/src/**/*.rs")):
+        if not str(path.relative_to(CRATES)).startswith(KINDS):
+            named += [f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+                      for number, line in enumerate(source(path).splitlines(), 1) if KIND.search(line)]
+    complain("a kind of node is named in the folder of kinds alone", named)
+
+
 check_switch()
+check_kinds()
 check_serving()
 check_circles()
 check_structs()

@@ -251,14 +251,14 @@ impl StackConfig {
             drop_foreign_keys(&mut table);
         }
         self.node[index] = NodeConfig::read(table).map_err(|error| {
-            ConfigError::words(format!(
-                "{} {}.{}={}: {}",
-                setting.origin,
-                setting.node,
-                setting.key,
-                setting.value,
-                toml_error::explain(&error.message)
-            ))
+            let Setting { origin, node, key, value } = setting;
+            let message = toml_error::explain(&error.message);
+            // The setting is told already.
+            let stated = format!("{key} = {value}");
+            let message = message
+                .strip_prefix(&stated)
+                .map_or(&*message, |rest| rest.trim_start_matches([':', ';']).trim_start());
+            ConfigError::words(format!("{origin} {node}.{key}={value}: {message}"))
         })?;
         Ok(())
     }

@@ -121,7 +121,7 @@ impl Describe {
     /// The drive-managed translations, with what their kind has to say.
     pub fn translations(&self) -> impl Iterator<Item = (NodeId, &TranslationFacts)> {
         self.nodes.iter().filter_map(|node| {
-            let Facts::PersistentCache(facts) = &node.facts else {
+            let Some(facts) = node.facts.translation() else {
                 return None;
             };
             Some((node.id, facts))
@@ -137,7 +137,7 @@ impl Describe {
 
     /// Capacity of the only cache; one without a bound has that of the device.
     pub fn capacity_blocks(&self) -> Option<u64> {
-        let Facts::WriteBackCache(facts) = &self.only(NodeRole::Cache)?.facts else {
+        let Some(facts) = self.only(NodeRole::Cache)?.facts.cache() else {
             return None;
         };
         Some(facts.capacity_blocks)
@@ -150,12 +150,7 @@ impl Describe {
 
     /// The disks, in the order of their ids.
     pub fn disks(&self) -> impl Iterator<Item = &DescribeDisk> {
-        self.nodes.iter().filter_map(|node| {
-            let Facts::Disk(disk) = &node.facts else {
-                return None;
-            };
-            Some(disk)
-        })
+        self.nodes.iter().filter_map(|node| node.facts.disk())
     }
 
     /// Blocks that a node offers.

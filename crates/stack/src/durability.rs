@@ -5,7 +5,7 @@
 
 use super::config::ConfigError;
 use super::kinds::NodeConfig;
-use super::plan::BuildOptions;
+use super::options::BuildOptions;
 use imbrex_core::durability::DurabilitySettings;
 
 /// Most blocks of a ring, and of data without a flush: 4 GiB. *Estimated*: far more than the

@@ -11,6 +11,7 @@ mod kinds;
 mod members;
 mod no_cleaning;
 mod observers;
+mod options;
 mod plan;
 mod resolved;
 mod roles;
@@ -26,10 +27,11 @@ pub use kinds::{
     LogUse, NodeConfig, PersistentCacheConfig, Place, PolicyConfig, PoreConfig, PortNodes,
     SliceConfig, SpanConfig, TranslationFacts, Windows, kinds, policy_key,
 };
-pub use members::{ListedMember, MemberNumbers, StackMember};
+pub use members::StackMember;
 pub use no_cleaning::PastRun;
 pub use observers::{FillObserver, GaugeObserver, check_series};
-pub use plan::{BuildOptions, Built, Plan};
+pub use options::{BuildOptions, ListedMember, MemberNumbers};
+pub use plan::{Built, Designed, Plan};
 pub use roles::NodeRole;
 pub use setting::{Setting, check_taken};
 pub use text::read_nodes;

@@ -2,27 +2,8 @@
 //! number in the set.
 
 use super::config::{ConfigError, StackConfig};
+use super::options::{ListedMember, MemberNumbers};
 use imbrex_core::layer::Port;
-
-/// Where the numbers of members come from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum MemberNumbers {
-    /// They count from 1, in the order of the nodes and of their ports.
-    Counted,
-    /// An image says so: the number of each port of each layer, by their names.
-    Listed(Vec<ListedMember>),
-}
-
-/// The number of a member as an image lists it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ListedMember {
-    /// The number.
-    pub number: u16,
-    /// The layer.
-    pub node: String,
-    /// Its port.
-    pub port: String,
-}
 
 /// A member of a stack.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,7 +5,8 @@ use super::config::StackConfig;
 use super::describe::Describe;
 use super::kinds::LogUse;
 
-use super::plan::{BuildOptions, Plan};
+use super::options::BuildOptions;
+use super::plan::Plan;
 use super::setting::Setting;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::Counter;

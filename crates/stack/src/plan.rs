@@ -9,7 +9,8 @@ use super::durability;
 use super::kinds::{
     Asked, Below, Body, DiskConfig, Known, Offer, Planned, PlannedBands, World, Writer, wrong,
 };
-use super::members::{MemberNumbers, StackMember, members};
+use super::members::{StackMember, members};
+use super::options::BuildOptions;
 use super::resolved::resolved;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::{Disk, Geometry, Survival};
@@ -19,43 +20,6 @@ use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::units::{BlockCount, Lba};
 use imbrex_drives::{DiskDesign, Drive};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-/// What a stack is built for.
-#[derive(Clone, Debug)]
-pub struct BuildOptions {
-    /// Root seed of band layouts and of layers.
-    pub seed: u64,
-    /// Size of the device instead of what the stack or the drive says.
-    pub size_bytes: Option<u64>,
-    /// Divides capacity, persistent-cache bytes and entries; bands and mechanics stay.
-    pub scale: u64,
-    /// Makes each disk only as large as the device needs, as images are. Shares are then of the
-    /// whole device.
-    pub trim_disks: bool,
-    /// Keeps the contents of simulated disks in sparse files in this folder, instead of memory.
-    pub contents_dir: Option<PathBuf>,
-    /// Makes every layer durable, as images are, whether its node says so or not. The device must then
-    /// survive a power cut.
-    pub durable: bool,
-    /// The numbers of the members.
-    pub members: MemberNumbers,
-}
-
-impl BuildOptions {
-    /// Full-size drives.
-    pub fn simulate(seed: u64) -> BuildOptions {
-        BuildOptions {
-            seed,
-            size_bytes: None,
-            scale: 1,
-            trim_disks: false,
-            contents_dir: None,
-            durable: false,
-            members: MemberNumbers::Counted,
-        }
-    }
-}
 
 /// A stack about to be built.
 pub struct Plan {
@@ -73,6 +37,16 @@ pub struct Plan {
 /// Makes a disk of its design.
 pub type PlaceDisk<'a> =
     dyn FnMut(&DiskConfig, DiskDesign) -> Result<Box<dyn Disk>, ConfigError> + 'a;
+
+/// A stack of which the disks are still to be made.
+pub struct Designed {
+    /// The layers.
+    pub stack: Stack,
+    /// The designs of the disks, in the order of their ids: that of the nodes.
+    pub disks: Vec<DiskDesign>,
+    /// What reports need to know of it.
+    pub describe: Describe,
+}
 
 /// A stack that is ready to run.
 pub struct Built {
@@ -202,6 +176,24 @@ impl Plan {
         contents: ContentKind,
         place: &mut PlaceDisk<'_>,
     ) -> Result<Built, ConfigError> {
+        let Designed { stack, disks, describe } = self.design_all(footprint, lookups, contents)?;
+        let disks = (self.config.disks())
+            .zip(disks)
+            .map(|(config, disk)| place(config, disk))
+            .collect::<Result<_, _>>()?;
+        Ok(Built { stack, disks, describe })
+    }
+
+    /// Builds the stack, and its disks as far as their designs.
+    ///
+    /// # Errors
+    /// When the sizes do not fit.
+    pub fn design_all(
+        &self,
+        footprint: Option<Footprint>,
+        lookups: Option<&[Lba]>,
+        contents: ContentKind,
+    ) -> Result<Designed, ConfigError> {
         let known = Known { options: &self.options, footprint, lookups, contents };
         let conventional = self.conventional(&known)?;
         let mut builder = StackBuilder::new(self.options.seed);
@@ -243,11 +235,7 @@ impl Plan {
         }
         let top = built[self.config.top().name()].0;
         self.check_survival(&built[self.config.top().name()].1.geometry)?;
-        let disks = (self.config.disks())
-            .zip(disks)
-            .map(|(config, disk)| place(config, disk))
-            .collect::<Result<_, _>>()?;
-        Ok(Built { stack: builder.build(top), disks, describe })
+        Ok(Designed { stack: builder.build(top), disks, describe })
     }
 
     /// Refuses an image whose device would not keep what was flushed: it is what the top says of
@@ -274,32 +262,7 @@ impl Plan {
         ))
     }
 
-    /// The designs of the disks, in the order of their ids, as a stack is built with that is given the
-    /// same arguments.
-    ///
-    /// # Errors
-    /// When the sizes do not fit.
-    pub fn designs(
-        &self,
-        footprint: Option<Footprint>,
-        contents: ContentKind,
-    ) -> Result<Vec<(&DiskConfig, DiskDesign)>, ConfigError> {
-        let known = Known { options: &self.options, footprint, lookups: None, contents };
-        let conventional = self.conventional(&known)?;
-        let mut designs = Vec::new();
-        for disk in self.config.disks() {
-            let conventional = conventional.get(disk.name.as_str()).map_or(&[][..], |it| it);
-            let below = Below { offers: vec![], conventional };
-            let part = self.nodes[self.index_of(&disk.name)].build(&known, &below)?;
-            let Body::Disk(design) = part.body else {
-                unreachable!("a disk is built as one");
-            };
-            designs.push((disk, *design));
-        }
-        Ok(designs)
-    }
-
-    /// The design of one of them.
+    /// The design of a disk, of a stack that is built with the same arguments.
     ///
     /// # Errors
     /// When the sizes do not fit, or the node is no disk.
@@ -309,9 +272,17 @@ impl Plan {
         footprint: Option<Footprint>,
         contents: ContentKind,
     ) -> Result<DiskDesign, ConfigError> {
-        let designs = self.designs(footprint, contents)?;
-        let found = designs.into_iter().find(|(disk, _)| disk.name == node);
-        found.map(|(_, design)| design).ok_or_else(|| wrong(node, &"is no disk"))
+        if !self.drives.contains_key(node) {
+            return Err(wrong(node, &"is no disk"));
+        }
+        let known = Known { options: &self.options, footprint, lookups: None, contents };
+        let conventional = self.conventional(&known)?;
+        let conventional = conventional.get(node).map_or(&[][..], |it| it);
+        let below = Below { offers: vec![], conventional };
+        match self.nodes[self.index_of(node)].build(&known, &below)?.body {
+            Body::Disk(design) => Ok(*design),
+            Body::Layer(_) | Body::Part(_) => unreachable!("a disk is built as one"),
+        }
     }
 
     /// By node: blocks that must not overlap where the disk is shingled.

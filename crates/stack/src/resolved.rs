@@ -4,7 +4,7 @@
 //! scales worked out it is *resolved*.
 
 use super::kinds::{NodeConfig, Reported, has_key};
-use super::plan::BuildOptions;
+use super::options::BuildOptions;
 use serde_json::{Map, Value};
 
 /// The keys that say what a node is and where it stands, which the configuration has.

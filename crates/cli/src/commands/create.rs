@@ -60,7 +60,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         uuid: new_uuid().map_err(|error| format!("no random name for the image: {error}"))?,
         stack_toml: toml::to_string(&config)?,
         size_bytes: plan.blocks().bytes(),
-        nodes: image_nodes(&plan)?,
+        nodes: image_nodes(&config, &plan)?,
         members: image_members(&plan),
         disks: Some(image_disks(&config)?),
     };
@@ -144,13 +144,14 @@ fn image_members(plan: &Plan) -> ImageMembers {
 }
 
 /// The disks that live in the directory.
-fn image_nodes(plan: &Plan) -> Result<Vec<ImageNode>, Failure> {
+fn image_nodes(config: &StackConfig, plan: &Plan) -> Result<Vec<ImageNode>, Failure> {
     let footprint = Footprint::whole_device(plan.blocks().bytes());
-    let designs = plan.designs(Some(footprint), ContentKind::Counted)?;
+    // The whole stack is built, so that one that cannot be is refused before anything is made.
+    let designed = plan.design_all(Some(footprint), None, ContentKind::Counted)?;
+    let designs = config.disks().zip(designed.disks);
     // Memory that survives less is in no folder.
-    let kept = designs
-        .into_iter()
-        .filter(|(disk, _)| disk.backing.is_none() && disk.survival() == Survival::Power);
+    let kept =
+        designs.filter(|(disk, _)| disk.backing.is_none() && disk.survival() == Survival::Power);
     let nodes = kept.map(|(disk, design)| ImageNode {
         name: disk.name.clone(),
         blocks: design.geometry().blocks,

@@ -144,7 +144,7 @@ impl Nodes<'_> {
 
     /// A part of a disk, or of another node.
     fn slice(&self, name: &str, below: &str, blocks: Option<u64>) -> Result<Shape, Failure> {
-        let Facts::Slice(facts) = self.facts_of(name)? else {
+        let Some(facts) = self.facts_of(name)?.part() else {
             return Err(other_kind(name));
         };
         let Some(Extent { start, blocks: all }) = facts.on_disk else {
@@ -162,7 +162,7 @@ impl Nodes<'_> {
 
     fn segments(&self, node: &NodeConfig) -> Result<Shape, Failure> {
         let name = node.name();
-        let Facts::Segments(facts) = self.facts_of(name)? else {
+        let Some(facts) = self.facts_of(name)?.segments() else {
             return Err(other_kind(name));
         };
         let journal = node.port("journal").map(|journal| self.whole(journal)).transpose()?;
@@ -181,7 +181,7 @@ impl Nodes<'_> {
 
     fn s_blocks(&self, node: &NodeConfig) -> Result<Shape, Failure> {
         let name = node.name();
-        let Facts::SBlock(facts) = self.facts_of(name)? else {
+        let Some(facts) = self.facts_of(name)?.s_blocks() else {
             return Err(other_kind(name));
         };
         let layer = Shape::SBlocks {
@@ -194,7 +194,7 @@ impl Nodes<'_> {
 
     fn buffer(&self, node: &NodeConfig) -> Result<Shape, Failure> {
         let name = node.name();
-        let Facts::MemoryBuffer(facts) = self.facts_of(name)? else {
+        let Some(facts) = self.facts_of(name)?.buffer() else {
             return Err(other_kind(name));
         };
         let log = node.port("log").filter(|_| facts.has_log);
@@ -264,8 +264,8 @@ impl Nodes<'_> {
         let members = listed_members(&self.image.description().members);
         let plan = Plan::new(self.config, &image_options(members))?;
         let whole = Footprint::whole_device(plan.blocks().bytes());
-        let built = plan.build(Some(whole), None, ContentKind::Counted)?;
-        Ok(self.described.get_or_init(|| built.describe))
+        let designed = plan.design_all(Some(whole), None, ContentKind::Counted)?;
+        Ok(self.described.get_or_init(|| designed.describe))
     }
 
     fn member(&self, disk: &DiskConfig) -> Result<Member, Failure> {

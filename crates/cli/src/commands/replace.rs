@@ -12,7 +12,7 @@ use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk};
 use imbrex_serve::image::{Image, NewDisk};
 use imbrex_serve::server::SharedLabels;
-use imbrex_stack::{Facts, NodeConfig, StackConfig};
+use imbrex_stack::{NodeConfig, StackConfig};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -236,10 +236,10 @@ impl MemberReplacer {
 /// The disks of a stack with what lies on them.
 fn places(stack: &StackOnFiles) -> Vec<Place> {
     let (engine, describe) = (&stack.engine, &stack.describe);
-    let disks = describe.nodes.iter().filter_map(|node| match &node.facts {
-        Facts::Disk(facts) => Some((node, facts, engine.stack.disk_of(node.id)?)),
-        _ => None,
-    });
+    let disks = describe
+        .nodes
+        .iter()
+        .filter_map(|node| Some((node, node.facts.disk()?, engine.stack.disk_of(node.id)?)));
     disks
         .map(|(node, facts, disk)| {
             let members = engine.stack.members_on(disk).into_iter();

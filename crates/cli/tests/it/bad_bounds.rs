@@ -71,7 +71,7 @@ fn an_error_about_many_names_is_short() {
     };
     assert_eq!(
         create(&nodes(15_000)),
-        "imbrex: s.toml: the stack has 15000 nodes; accepted: at most 64"
+        "imbrex: s.toml: the stack has 15000 nodes; accepted: at most 256"
     );
     assert_eq!(
         create(&nodes(64)),

@@ -144,15 +144,15 @@ fn an_unknown_system_suggests_the_nearest() {
 #[test]
 fn a_misspelt_key_names_its_line_and_suggests_the_nearest() {
     let (message, line) = of_stack("policy = ", "polcy = ");
-    let expected = format!("s.toml:{line}: unknown field `polcy`, expected one of `name`, ");
+    let expected = format!("s.toml:{line}: cache: unknown field `polcy`, expected one of `name`, ");
     assert!(message.starts_with(&expected), "{message}");
     assert!(message.ends_with("; did you mean `policy`?"), "{message}");
     let (message, line) = of_stack("policy = \"lru\"", "policy = \"lur\"");
     assert_eq!(
         message,
         format!(
-            "s.toml:{line}: policy: unknown variant `lur`, expected one of `lru`, `lru-band`, \
-             `pore`, `ride`, `unlimited`, `opt`; did you mean `lru`?"
+            "s.toml:{line}: cache.policy = \"lur\"; did you mean \"lru\"?; accepted: \"lru\", \
+             \"lru-band\", \"pore\", \"ride\", \"unlimited\", \"opt\""
         )
     );
     let message = of_options("--set cache.capacty=40MiB");
@@ -166,15 +166,19 @@ fn a_misspelt_key_names_its_line_and_suggests_the_nearest() {
     );
 }
 
+/// What a cache takes for its capacity.
+const CAPACITY: &str = "; accepted: a size of at least 4 KiB, or a share";
+
 #[test]
 fn a_size_without_a_unit() {
     assert_eq!(
         of_options("--set cache.capacity=40"),
-        format!("--set cache.capacity=40: `40` has no unit: {SIZE}")
+        format!("--set cache.capacity=40: `40` has no unit: {SIZE}{CAPACITY}")
     );
     for value in ["2000", "\"2000\""] {
         let (message, line) = of_stack("\"2 %\"", value);
-        assert_eq!(message, format!("s.toml:{line}: capacity: `2000` has no unit: {SIZE}"));
+        let start = format!("s.toml:{line}: cache.capacity = {value}: `2000` has no unit: ");
+        assert_eq!(message, format!("{start}{SIZE}{CAPACITY}"));
     }
 }
 
@@ -188,7 +192,7 @@ fn values_out_of_range() {
     assert_eq!(
         of_options("--set cache.capacity=200%"),
         "--set cache.capacity=\"200%\": `200%` is not a share: a share is written like `2 %`, \
-         `1/256 of touched bands` or `1/256 of written bands`"
+         `1/256 of touched bands` or `1/256 of written bands`; accepted: a size of at least 4 KiB, or a share"
     );
     let unknown = of_options("--set smr.drive=st5000as001");
     let start =

@@ -11,7 +11,7 @@ use imbrex_core::map::BandTable;
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{BLOCK_BYTES, Lba};
 use imbrex_report::UNKNOWN_COMMIT;
-use imbrex_stack::{ConfigError, Describe, Facts, Plan, StackConfig};
+use imbrex_stack::{ConfigError, Describe, Plan, StackConfig};
 use serde::Serialize;
 
 /// Identifies the document.
@@ -248,26 +248,26 @@ fn room_of(config: &StackConfig, plan: &Plan, describe: &Describe) -> Result<(Ro
     let mut node = config.top();
     let (name, translation) = loop {
         let name = node.name();
-        match describe.facts_of(name) {
-            Some(Facts::WriteBackCache(cache)) => {
-                room.cache_blocks = room.cache_blocks.saturating_add(cache.capacity_blocks);
-                room.destage_slots += cache.destage_slots;
-            }
-            Some(Facts::PersistentCache(translation)) => break (name, translation),
-            Some(Facts::Disk(_) | Facts::HostManaged(_)) | None => return Err(no_translation()),
-            Some(_) => {
-                return Err(format!(
-                    "node `{name}`: it stands above the translation, and what it holds is not counted, \
-                     so no bound holds; accepted: nodes of kind \"write-back-cache\" and no others there"
-                ));
-            }
+        let facts = describe.facts_of(name).ok_or_else(no_translation)?;
+        if let Some(translation) = facts.translation() {
+            break (name, translation);
+        }
+        if let Some(cache) = facts.cache() {
+            room.cache_blocks = room.cache_blocks.saturating_add(cache.capacity_blocks);
+            room.destage_slots += cache.destage_slots;
+        } else if node.is_last_translation() {
+            return Err(no_translation());
+        } else {
+            return Err(format!(
+                "node `{name}`: it stands above the translation, and what it holds is not counted, \
+                 so no bound holds; accepted: nodes of kind \"write-back-cache\" and no others there"
+            ));
         }
         let below = node.below().pop().and_then(|name| config.node(name));
         node = below.ok_or_else(no_translation)?;
     };
-    let is_translation = |facts: &Facts| matches!(facts, Facts::PersistentCache(_));
-    let translations = describe.nodes.iter().map(|node| &node.facts);
-    if plan.bands().is_none() || translations.filter(|it| is_translation(it)).count() != 1 {
+    let translations = describe.nodes.iter().filter_map(|node| node.facts.translation());
+    if plan.bands().is_none() || translations.count() != 1 {
         return Err(no_translation());
     }
     if let Some((what, accepted)) = translation.unbounded_by {

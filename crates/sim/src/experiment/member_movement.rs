@@ -11,7 +11,7 @@ use imbrex_core::operation::Operation;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::Instant;
 use imbrex_report::MemberMovement;
-use imbrex_stack::{ConfigError, Describe, Facts};
+use imbrex_stack::{ConfigError, Describe};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -115,7 +115,7 @@ impl DiskRecordings {
             return Ok(movement);
         };
         for node in &describe.nodes {
-            let (Facts::Disk(_), Some(disk)) = (&node.facts, stack.disk_of(node.id)) else {
+            let (Some(_), Some(disk)) = (node.facts.disk(), stack.disk_of(node.id)) else {
                 continue;
             };
             let visits = self.visits[usize::from(disk.0)].borrow();

@@ -81,7 +81,7 @@ fn a_stripe_that_cannot_be_is_refused_in_words() {
     }
     let none = "name = \"n\"\n[[node]]\nname = \"a\"\nkind = \"stripe\"\nbelow = []\n";
     let refused = plan(none, None).map(|_| ()).expect_err("nothing below");
-    assert!(refused.contains("below = []; accepted: the names of one node"), "{refused}");
+    assert!(refused.contains("below = []; accepted: the names of 1 to 64 nodes"), "{refused}");
     let zoned = "name = \"n\"\n[[node]]\nname = \"smr\"\nkind = \"disk\"\ndrive = \"st5000as0011\"\n\
                  [[node]]\nname = \"zones\"\nkind = \"host-managed\"\nbelow = \"smr\"\nzone_size = \"16 MiB\"\n\
                  [[node]]\nname = \"a\"\nkind = \"stripe\"\nbelow = [\"zones\"]\n";

@@ -27,6 +27,10 @@ impl Node for HostManagedConfig {
         vec![PortNodes { key: one("below"), nodes: vec![&self.below] }]
     }
 
+    fn shows_zones(&self) -> bool {
+        true
+    }
+
     fn refused_by_serving(&self) -> Option<String> {
         Some(format!(
             "node `{}`: a host-managed disk cannot be served: NBD has no zones, so a client could \

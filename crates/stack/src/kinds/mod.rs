@@ -45,7 +45,7 @@ pub use write_back_cache::{CacheConfig, CacheKeys, Destage};
 use super::areas::Footprint;
 use super::config::{ConfigError, StackConfig};
 use super::durability::JournalKeys;
-use super::plan::BuildOptions;
+use super::options::BuildOptions;
 use super::roles::NodeRole;
 use dedicated::DedicatedConfig;
 use imbrex_core::buffer::ContentKind;
@@ -72,7 +72,7 @@ use std::sync::Arc;
 
 /// Makes the enum of the kinds, in which each has one line.
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $variant:ident($config:ty)),* $(,)?) => {
+    ($($(#[$doc:meta])* $variant:ident($config:ty, $facts:ty)),* $(,)?) => {
         /// One node of a stack.
         #[derive(Clone, Debug)]
         pub enum NodeConfig {
@@ -119,6 +119,20 @@ macro_rules! kinds {
             }
         }
 
+        /// What is known of a node that was built.
+        pub enum Facts {
+            $($(#[$doc])* $variant($facts)),*
+        }
+
+        impl Facts {
+            /// How the node is reported, whatever its kind.
+            pub(super) fn reported(&self) -> &dyn Reported {
+                match self {
+                    $(Facts::$variant(facts) => facts),*
+                }
+            }
+        }
+
         impl Serialize for NodeConfig {
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 let kind = self.kind();
@@ -142,29 +156,29 @@ macro_rules! kinds {
 
 kinds! {
     /// A leaf.
-    Disk(DiskConfig),
+    Disk(DiskConfig, DescribeDisk),
     /// The drive-managed translation with a persistent cache.
-    PersistentCache(PersistentCacheConfig),
+    PersistentCache(PersistentCacheConfig, persistent_cache::Facts),
     /// The zones of a host-managed drive.
-    HostManaged(HostManagedConfig),
+    HostManaged(HostManagedConfig, host_managed::Facts),
     /// A write-back cache on a second disk.
-    WriteBackCache(CacheConfig),
+    WriteBackCache(CacheConfig, write_back_cache::Facts),
     /// Copies of blocks on flash.
-    ReadCache(ReadCacheConfig),
+    ReadCache(ReadCacheConfig, read_cache::Facts),
     /// Regions that are circular logs of S-blocks.
-    SBlock(SBlockConfig),
+    SBlock(SBlockConfig, s_block::Facts),
     /// Segments that are rewritten in place.
-    Segments(SegmentsConfig),
+    Segments(SegmentsConfig, segments::Facts),
     /// A part of a node.
-    Slice(SliceConfig),
+    Slice(SliceConfig, slice::Facts),
     /// Nodes joined one after another.
-    Span(SpanConfig),
+    Span(SpanConfig, span::Facts),
     /// The same, where the requests of each source go to one of the nodes.
-    Dedicated(DedicatedConfig),
+    Dedicated(DedicatedConfig, span::Facts),
     /// Nodes joined chunk by chunk.
-    Stripe(StripeConfig),
+    Stripe(StripeConfig, stripe::Facts),
     /// A write buffer in memory.
-    MemoryBuffer(MemoryBufferConfig),
+    MemoryBuffer(MemoryBufferConfig, memory_buffer::Facts),
 }
 
 /// A node as TOML and JSON have it: its kind first.
@@ -305,6 +319,11 @@ impl NodeConfig {
         }
     }
 
+    /// Whether nothing that translates addresses can stand below it: a disk, or zones of one.
+    pub fn is_last_translation(&self) -> bool {
+        self.disk().is_some() || self.node().shows_zones()
+    }
+
     /// Whether it is a part of the node below.
     pub fn is_part(&self) -> bool {
         self.node().part().is_some()
@@ -425,6 +444,11 @@ pub(super) trait Node {
 
     /// Whether the node above sees the drive below through it: tracks, zones, bands, log and areas.
     fn is_clear(&self) -> bool {
+        false
+    }
+
+    /// Whether it shows its host the zones of the drive below.
+    fn shows_zones(&self) -> bool {
         false
     }
 
@@ -715,47 +739,60 @@ pub(super) enum Body {
     Part(Box<dyn Layer>),
 }
 
-/// What reports know of a node beside its counts.
-pub enum Facts {
-    /// Of a disk.
-    Disk(DescribeDisk),
-    /// Of a drive-managed translation.
-    PersistentCache(persistent_cache::Facts),
-    /// Of the zones of a host-managed disk.
-    HostManaged(host_managed::Facts),
-    /// Of a write-back cache.
-    WriteBackCache(write_back_cache::Facts),
-    /// Of a read cache.
-    ReadCache(read_cache::Facts),
-    /// Of a segment layout.
-    Segments(segments::Facts),
-    /// Of a translation by S-blocks.
-    SBlock(s_block::Facts),
-    /// Of a slice.
-    Slice(slice::Facts),
-    /// Of a span.
-    Span(span::Facts),
-    /// Of a stripe.
-    Stripe(stripe::Facts),
-    /// Of a write buffer in memory.
-    MemoryBuffer(memory_buffer::Facts),
-}
-
 impl Facts {
-    /// How a node is reported, whatever its kind.
-    pub(super) fn reported(&self) -> &dyn Reported {
+    /// What is known of a disk.
+    pub fn disk(&self) -> Option<&DescribeDisk> {
         match self {
-            Facts::Disk(facts) => facts,
-            Facts::PersistentCache(facts) => facts,
-            Facts::HostManaged(facts) => facts,
-            Facts::WriteBackCache(facts) => facts,
-            Facts::ReadCache(facts) => facts,
-            Facts::SBlock(facts) => facts,
-            Facts::Segments(facts) => facts,
-            Facts::Slice(facts) => facts,
-            Facts::Span(facts) => facts,
-            Facts::Stripe(facts) => facts,
-            Facts::MemoryBuffer(facts) => facts,
+            Facts::Disk(facts) => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// What is known of a drive-managed translation.
+    pub fn translation(&self) -> Option<&persistent_cache::Facts> {
+        match self {
+            Facts::PersistentCache(facts) => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// What is known of a write-back cache.
+    pub fn cache(&self) -> Option<&write_back_cache::Facts> {
+        match self {
+            Facts::WriteBackCache(facts) => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// What is known of a part of a node.
+    pub fn part(&self) -> Option<&slice::Facts> {
+        match self {
+            Facts::Slice(facts) => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// What is known of a segment layout.
+    pub fn segments(&self) -> Option<&segments::Facts> {
+        match self {
+            Facts::Segments(facts) => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// What is known of a translation by S-blocks.
+    pub fn s_blocks(&self) -> Option<&s_block::Facts> {
+        match self {
+            Facts::SBlock(facts) => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// What is known of a write buffer in memory.
+    pub fn buffer(&self) -> Option<&memory_buffer::Facts> {
+        match self {
+            Facts::MemoryBuffer(facts) => Some(facts),
+            _ => None,
         }
     }
 }
