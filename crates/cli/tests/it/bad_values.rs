@@ -47,7 +47,8 @@ fn values_that_mean_nothing_are_refused() {
             "--systems pore --set cache.zone=banded",
             "--set cache.zone=\"banded\": `banded` is not a size: a size is written like `4KiB`, \
              `256MiB`, `20GiB` (binary; a bare k, M, G, T is binary too) or `20GB`, `8TB` (decimal); \
-             or `bands`",
+             or `bands`; accepted: a size of at least 4 KiB, or `\"bands\"`: the bands of the translation \
+             below",
         ),
         (
             "--systems pore --set cache.destage_batch=0",

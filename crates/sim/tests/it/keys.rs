@@ -62,7 +62,7 @@ fn a_key_of_another_policy_is_refused_and_an_unknown_one_has_its_nearest() {
     let error = refused(&with("destage_slot = 3"), &[]);
     assert!(error.contains("did you mean `destage_slots`?"), "{error}");
     let error = refused(&with("").replace("\"lru\"", "\"lur\""), &[]);
-    assert!(error.contains("did you mean `lru`?"), "{error}");
+    assert!(error.contains("did you mean \"lru\"?"), "{error}");
     let error = refused(&with(""), &["cache.destage_slots=-1"]);
     assert!(error.contains("destage_slots=-1"), "{error}");
 }

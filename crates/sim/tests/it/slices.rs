@@ -209,7 +209,11 @@ const REFUSED: [(&str, &str, &str); 13] = [
         "s.toml: node `a` is below two ports of node `device`",
     ),
     ("below = [\"a\", \"b\"]", "below = [\"a\"]", "s.toml: the stack has 2 tops"),
-    ("below = [\"a\", \"b\"]", "below = []", "s.toml: the stack has 3 tops"),
+    (
+        "below = [\"a\", \"b\"]",
+        "below = []",
+        "device.below = []; accepted: the names of 1 to 64 nodes",
+    ),
     ("below = [\"a\", \"b\"]", "below = [\"a\", \"b\"]\nsize = \"1 MiB\"", "unknown field `size`"),
     (
         "name = \"two-on-one\"",
