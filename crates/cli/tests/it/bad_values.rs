@@ -64,8 +64,7 @@ fn values_that_mean_nothing_are_refused() {
         ),
         (
             "--systems lru --set translation.durable=true --set translation.unflushed_blocks_max=0",
-            "stacks/lru.toml: node `translation`: unflushed_blocks_max = 0; accepted: 1 to 1048576 \
-             blocks",
+            "--set translation.unflushed_blocks_max=0: accepted: 1 to 1048576",
         ),
         (
             "--systems pore --set cache.durable=true --set cache.ring_blocks=7",

@@ -218,8 +218,7 @@ impl NodeConfig {
         self.node().name()
     }
 
-    /// The names of the nodes below, in the order of the ports. The last one holds the data in the
-    /// end.
+    /// The names of the nodes below, in the order of the ports. The last holds the data in the end.
     pub fn below(&self) -> Vec<&str> {
         self.node().below()
     }
@@ -270,11 +269,9 @@ impl NodeConfig {
         self.node().journal()
     }
 
-    /// The name of the node below that holds the journal of this one; none of a node that never
-    /// keeps one.
+    /// The node below that holds its journal; none of a node that never keeps one.
     pub fn journal_below(&self) -> Option<&str> {
-        let journal = self.node().journal()?;
-        Some(journal.below)
+        self.node().journal().map(|journal| journal.below)
     }
 
     /// Why `create` and `serve` take no such node; nothing of one that they take.
@@ -739,62 +736,35 @@ pub(super) enum Body {
     Part(Box<dyn Layer>),
 }
 
-impl Facts {
+/// Makes the questions what is known of a node of one kind.
+macro_rules! known_of {
+    ($($(#[$doc:meta])* $name:ident: $variant:ident($facts:ty)),* $(,)?) => {
+        impl Facts {
+            $($(#[$doc])* pub fn $name(&self) -> Option<&$facts> {
+                match self {
+                    Facts::$variant(facts) => Some(facts),
+                    _ => None,
+                }
+            })*
+        }
+    };
+}
+
+known_of! {
     /// What is known of a disk.
-    pub fn disk(&self) -> Option<&DescribeDisk> {
-        match self {
-            Facts::Disk(facts) => Some(facts),
-            _ => None,
-        }
-    }
-
+    disk: Disk(DescribeDisk),
     /// What is known of a drive-managed translation.
-    pub fn translation(&self) -> Option<&persistent_cache::Facts> {
-        match self {
-            Facts::PersistentCache(facts) => Some(facts),
-            _ => None,
-        }
-    }
-
+    translation: PersistentCache(persistent_cache::Facts),
     /// What is known of a write-back cache.
-    pub fn cache(&self) -> Option<&write_back_cache::Facts> {
-        match self {
-            Facts::WriteBackCache(facts) => Some(facts),
-            _ => None,
-        }
-    }
-
+    cache: WriteBackCache(write_back_cache::Facts),
     /// What is known of a part of a node.
-    pub fn part(&self) -> Option<&slice::Facts> {
-        match self {
-            Facts::Slice(facts) => Some(facts),
-            _ => None,
-        }
-    }
-
+    part: Slice(slice::Facts),
     /// What is known of a segment layout.
-    pub fn segments(&self) -> Option<&segments::Facts> {
-        match self {
-            Facts::Segments(facts) => Some(facts),
-            _ => None,
-        }
-    }
-
+    segments: Segments(segments::Facts),
     /// What is known of a translation by S-blocks.
-    pub fn s_blocks(&self) -> Option<&s_block::Facts> {
-        match self {
-            Facts::SBlock(facts) => Some(facts),
-            _ => None,
-        }
-    }
-
+    s_blocks: SBlock(s_block::Facts),
     /// What is known of a write buffer in memory.
-    pub fn buffer(&self) -> Option<&memory_buffer::Facts> {
-        match self {
-            Facts::MemoryBuffer(facts) => Some(facts),
-            _ => None,
-        }
-    }
+    buffer: MemoryBuffer(memory_buffer::Facts),
 }
 
 /// How a kind of node is reported.
