@@ -121,9 +121,7 @@ impl Describe {
     /// The drive-managed translations, with what their kind has to say.
     pub fn translations(&self) -> impl Iterator<Item = (NodeId, &TranslationFacts)> {
         self.nodes.iter().filter_map(|node| {
-            let Some(facts) = node.facts.translation() else {
-                return None;
-            };
+            let facts = node.facts.translation()?;
             Some((node.id, facts))
         })
     }
@@ -137,9 +135,7 @@ impl Describe {
 
     /// Capacity of the only cache; one without a bound has that of the device.
     pub fn capacity_blocks(&self) -> Option<u64> {
-        let Some(facts) = self.only(NodeRole::Cache)?.facts.cache() else {
-            return None;
-        };
+        let facts = self.only(NodeRole::Cache)?.facts.cache()?;
         Some(facts.capacity_blocks)
     }
 
