@@ -5,6 +5,8 @@
 mod areas;
 mod config;
 mod describe;
+mod disk_parts;
+mod drawn;
 mod drive_stack;
 mod durability;
 mod kinds;
@@ -21,6 +23,8 @@ mod text;
 pub use areas::{Footprint, lay_out};
 pub use config::{ConfigError, NODES_MAX, StackConfig, compared, ready_made, stack_text};
 pub use describe::{Describe, DescribeNode};
+pub use disk_parts::DiskPart;
+pub use drawn::DrawnStack;
 pub use drive_stack::library_drives;
 pub use kinds::{
     CacheConfig, CacheKeys, DescribeDisk, Destage, DiskConfig, DiskMedia, Facts, Keeps, KindKeys,

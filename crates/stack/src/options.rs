@@ -36,6 +36,11 @@ impl BuildOptions {
             members: MemberNumbers::Counted,
         }
     }
+
+    /// As images are built: every layer durable, every disk as small as it can be.
+    pub fn image(seed: u64, members: MemberNumbers) -> BuildOptions {
+        BuildOptions { trim_disks: true, durable: true, members, ..BuildOptions::simulate(seed) }
+    }
 }
 
 /// Where the numbers of members come from.

@@ -1,6 +1,7 @@
 //! The text of a stack: its nodes with the line of each key, and nodes that are repeated.
 
 use super::config::{ConfigError, NODES_MAX, StackConfig};
+use super::drawn::nothing_is_drawn;
 use super::kinds::NodeConfig;
 use imbrex_drives::keys::KeyError;
 use imbrex_drives::quantity::Size;
@@ -25,6 +26,7 @@ struct StackText {
     description: String,
     size: Option<Size>,
     node: Vec<toml::Table>,
+    draw: Option<toml::Table>,
 }
 
 /// Reads the text of a stack, which came from `file`.
@@ -32,8 +34,49 @@ struct StackText {
 /// # Errors
 /// With the line and the key that are wrong.
 pub(crate) fn read_stack(file: &str, text: &str) -> Result<StackConfig, ConfigError> {
-    let StackText { name, description, size, node } = from_toml(file, text)?;
-    Ok(StackConfig { name, description, size, node: read_nodes(file, text, node)? })
+    let read: StackText = from_toml(file, text)?;
+    if let Some(draw) = &read.draw {
+        let line = line_of_table(text, "draw");
+        let message = nothing_is_drawn(draw);
+        return Err(TomlError { file: file.to_owned(), line, message }.into());
+    }
+    read.config(file, text)
+}
+
+/// Reads the text of a stack, which came from `file`, and the table of what is drawn.
+///
+/// # Errors
+/// With the line and the key that are wrong.
+pub(crate) fn read_drawn(
+    file: &str,
+    text: &str,
+) -> Result<(StackConfig, toml::Table), ConfigError> {
+    let mut read: StackText = from_toml(file, text)?;
+    let draw = read.draw.take().unwrap_or_default();
+    Ok((read.config(file, text)?, draw))
+}
+
+impl StackText {
+    /// The stack with its nodes.
+    fn config(self, file: &str, text: &str) -> Result<StackConfig, ConfigError> {
+        let StackText { name, description, size, node, .. } = self;
+        Ok(StackConfig { name, description, size, node: read_nodes(file, text, node)? })
+    }
+}
+
+/// The line on which a table of a text that is TOML begins, from 1.
+fn line_of_table(text: &str, name: &str) -> usize {
+    let tables = DeTable::parse(text).ok();
+    let found = tables.as_ref().and_then(|tables| {
+        let mut keys = tables.get_ref().keys();
+        keys.find(|key| key.get_ref() == name).map(|key| key.span().start)
+    });
+    found.map_or(1, |at| line_at(text, at))
+}
+
+/// The line of a place in a text, from 1.
+fn line_at(text: &str, at: usize) -> usize {
+    1 + text[..at.min(text.len())].matches('\n').count()
 }
 
 /// Reads the nodes of a text, which came from `file`: its tables `node`.
@@ -95,7 +138,7 @@ impl NodeLines {
 
 /// The lines of the nodes of a text that is TOML.
 fn lines_of_nodes(text: &str) -> Vec<NodeLines> {
-    let line = |at: usize| 1 + text[..at.min(text.len())].matches('\n').count();
+    let line = |at: usize| line_at(text, at);
     let Ok(stack) = DeTable::parse(text) else {
         return vec![];
     };

@@ -2,17 +2,25 @@
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use imbrex_drives::quantity::Size;
 
 const POINTS: u64 = 500;
 
 /// Arguments of `crashtest`.
 #[derive(Debug, Args)]
 pub struct CrashtestArgs {
-    /// The stack: pore, lru, lru-band, ride, smr-only, smr-two-ports, lru-cmr, cache-over-cache,
-    /// two-on-one, hwsr, s-block, segments-only, s-block-only, striped or spanned, in durable mode on tiny
-    /// disks; with --members cmr-only too
-    #[arg(long, value_name = "NAME", default_value = "pore")]
+    /// The stack: one that ships for the search on tiny disks (pore, lru, lru-band, ride, smr-only,
+    /// smr-two-ports, lru-cmr, cache-over-cache, two-on-one, hwsr, s-block, segments-only, s-block-only,
+    /// striped, spanned; with --members cmr-only too), or the path of any stack file that `create` takes,
+    /// in which a table [draw] may list values of keys of which each seed draws one
+    #[arg(long, value_name = "NAME|FILE", default_value = "pore")]
     pub stack: String,
+    /// Size of the device, at most 64 MiB, where the stack does not say it
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Size>,
+    /// Set a key of a node, over the stack file and over what is drawn
+    #[arg(long, value_name = "NODE.KEY=VALUE")]
+    pub set: Vec<String>,
     /// Run one seed
     #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = RangedU64ValueParser::<u64>::new().range(..u64::MAX))]
     pub seed: Option<u64>,

@@ -12,7 +12,7 @@ use imbrex_core::units::BlockCount;
 use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::fsck::Findings;
 use imbrex_serve::image::{Image, LabelFiles, needed_bytes};
-use imbrex_stack::{DiskConfig, Footprint, Plan, StackConfig};
+use imbrex_stack::{DiskConfig, Footprint, MemberNumbers, Plan, StackConfig};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ struct Disk<'a> {
 pub fn check_disks(image: &Image, findings: &mut Findings) -> Result<(), Failure> {
     let description = image.description();
     let config = StackConfig::from_image(&description.stack_toml)?;
-    let members = listed_members(&description.members);
+    let members = MemberNumbers::Listed(listed_members(&description.members));
     let plan = Plan::new(&config, &image_options(members))?;
     if let Some(problem) = description.size_problem(plan.blocks()) {
         findings.damage("image", "size of the device", problem);

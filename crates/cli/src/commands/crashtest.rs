@@ -3,12 +3,12 @@
 mod members;
 
 use super::console::emit;
+use super::image_shape::shape_in_memory;
 use crate::args::CrashtestArgs;
 use crate::failure::Failure;
-use imbrex_core::extent::Extent;
 use imbrex_core::planted::PlantedBug;
 use imbrex_drives::toml_error::nearest;
-use imbrex_serve::fsck::{self, Checks, Joint, Member, SegmentGeometry, Shape};
+use imbrex_serve::fsck::{self, Checks, Member};
 use imbrex_sim::crashtest::campaign::{
     Failure as PointFailure, Options, SeedCampaign, Totals, points_to_find, run_seeds, steps_of,
 };
@@ -16,12 +16,15 @@ use imbrex_sim::crashtest::image::{EXHAUSTIVE_PENDING_MAX, EXHAUSTIVE_PENDING_SO
 use imbrex_sim::crashtest::medium::Medium;
 use imbrex_sim::crashtest::short::{run_short, workloads};
 use imbrex_sim::crashtest::shrink::shrink;
-use imbrex_sim::crashtest::stacks::{self, BUFFER_LOG, Tree};
-use imbrex_sim::crashtest::subject::{Kept, Subject};
+use imbrex_sim::crashtest::stacks::{self, SearchedStack};
+use imbrex_sim::crashtest::subject::Subject;
 use imbrex_sim::crashtest::summary::{Summary, replay_command};
+use imbrex_stack::{DiskConfig, Setting, stack_text};
 use std::fmt::Write;
 use std::ops::Range;
 use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// Points within which a planted bug must be found.
 const POINTS_TO_FIND_MAX: u64 = 5_000;
@@ -30,18 +33,19 @@ const SEEDS: Range<u64> = 0..20;
 
 /// Runs the command.
 pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
-    let known: Vec<&'static str> = stacks::NAMES.into_iter().chain([stacks::BARE]).collect();
-    let mut subject =
-        stacks::subject(&args.stack).ok_or_else(|| unknown("--stack", &args.stack, &known))?;
-    if args.stack == stacks::BARE && !args.members {
+    let stack = Arc::new(searched_stack(args)?);
+    if !args.members && !stack.keeps_state()? {
         return Err(format!(
             "--stack {}: accepted: with --members alone, because it has no layer that answers for faults",
             args.stack
         )
         .into());
     }
-    let tree = stacks::tree(&args.stack).ok_or("a stack without a tree")?;
-    subject.check = Some(Box::new(|members| check_members(tree, members)));
+    let mut subject = Arc::clone(&stack).subject();
+    subject.check = Some(Box::new({
+        let stack = Arc::clone(&stack);
+        move |seed, members| check_members(&stack, seed, members)
+    }));
     let mode_names = Mode::ALL.map(Mode::name);
     let mode = match &args.mode {
         None => None,
@@ -90,6 +94,33 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::FAILURE)
 }
 
+/// The stack that was asked for: one that ships for the search, or any other by name or path.
+fn searched_stack(args: &CrashtestArgs) -> Result<SearchedStack, Failure> {
+    let (file, text) = match stacks::text(&args.stack) {
+        Some(shipped) => shipped,
+        None => stack_text(&args.stack).map_err(|error| {
+            let known: Vec<&str> = stacks::ready_made().collect();
+            let hint = nearest(&args.stack, known.iter().copied())
+                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let known = known.join(", ");
+            format!("--stack {}: {error}; stacks for the search: {known}{hint}", args.stack)
+        })?,
+    };
+    let settings: Vec<Setting> =
+        args.set.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>()?;
+    let size_bytes = args.size.map(|size| size.bytes());
+    let stack = SearchedStack::from_text(&args.stack, &file, &text, &settings, size_bytes)?;
+    // What the seeds draw is planned before anything is searched.
+    let seeds = match (args.members || args.plant_all || args.short.is_some(), seeds(args)?) {
+        (false, seeds) => seeds,
+        (true, _) => SEEDS,
+    };
+    for seed in seeds {
+        stack.of_seed(seed)?;
+    }
+    Ok(stack)
+}
+
 fn check_point(point: u64, points: u64) -> Result<(), Failure> {
     if point >= points {
         let last = points - 1;
@@ -116,111 +147,23 @@ fn with_members(
     members::run(subject, seeds(args)?, options, jobs, args.json)
 }
 
-/// A small stack as a reader of its members must know it.
-fn shape(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<Shape, String> {
-    let medium = |name: &'static str| {
-        let found = members.iter().find(|(known, _)| *known == name);
-        let (_, medium) = found.ok_or_else(|| format!("a stack without the member {name}"))?;
-        Ok::<_, String>(medium)
-    };
-    let member = |name: &'static str| {
-        let medium = medium(name)?.clone();
-        let blocks = medium.len();
+/// What `imbrex check --data` would say of the members of the stack of a seed.
+fn check_members(
+    stack: &SearchedStack,
+    seed: u64,
+    members: &[(Rc<str>, Medium)],
+) -> Result<(), String> {
+    let open = |disk: &DiskConfig| {
+        let found = members.iter().find(|(name, _)| **name == *disk.name);
+        let (name, medium) = found.ok_or("a disk that is no member")?;
+        let (medium, blocks) = (medium.clone(), medium.len());
         let read = move |at, into: &mut [u8]| into.copy_from_slice(&medium.block(at)[..]);
-        Ok::<_, String>(Member::in_memory(name, blocks, Box::new(read)))
+        Ok(Member::in_memory(name, blocks, Box::new(read)))
     };
-    Ok(match tree {
-        Tree::Flash(name) | Tree::Conventional(name) => Shape::Disk(member(name)?),
-        Tree::Translation(name) => Shape::PersistentCache(member(name)?),
-        Tree::TranslationOnTwo(log, home) => Shape::PersistentCacheOnTwo {
-            log: Box::new(Shape::Disk(member(log)?)),
-            home: member(home)?,
-        },
-        Tree::SBlocks(name) | Tree::Segments(name) => {
-            let disk = Box::new(Shape::Disk(member(name)?));
-            translation(name, disk, medium(name)?.kept())?
-        }
-        Tree::Buffered(below) => {
-            let Some(Kept::Log(places)) = medium(BUFFER_LOG)?.kept() else {
-                return Err(format!("nothing is known of {BUFFER_LOG}"));
-            };
-            let below = Box::new(shape(below, members)?);
-            let blocks = match &*below {
-                Shape::Segments { blocks, .. } | Shape::SBlocks { blocks, .. } => *blocks,
-                other => return Err(format!("a buffer over {other:?}")),
-            };
-            Shape::MemoryBuffer {
-                log: Some((Box::new(Shape::Disk(member(BUFFER_LOG)?)), *places)),
-                below,
-                blocks,
-            }
-        }
-        Tree::Cache(_, flash, backing) => Shape::Cache {
-            flash: Box::new(shape(flash, members)?),
-            backing: Box::new(shape(backing, members)?),
-        },
-        Tree::Striped(chunk, below) => {
-            let below = below.iter().map(|tree| shape(tree, members));
-            Shape::Joined {
-                joint: Joint::Stripe(*chunk),
-                blocks: None,
-                below: below.collect::<Result<_, _>>()?,
-            }
-        }
-        Tree::Spanned(below) => {
-            let below = below.iter().map(|tree| shape(tree, members));
-            Shape::Joined {
-                joint: Joint::Span,
-                blocks: None,
-                below: below.collect::<Result<_, _>>()?,
-            }
-        }
-        Tree::TwoOnOne { flash, shingled } => {
-            let parts = |name: &'static str| -> Result<Vec<Member>, String> {
-                let medium = members.iter().find(|(known, _)| *known == name);
-                let parts = medium.map_or(&[][..], |(_, medium)| medium.parts());
-                let whole = member(name)?;
-                let part = |part: &Extent| whole.window(name, part.start.0, part.blocks.0);
-                Ok(parts.iter().map(part).collect())
-            };
-            let windows = parts(flash)?.into_iter().zip(parts(shingled)?);
-            Shape::Joined {
-                joint: Joint::Span,
-                blocks: None,
-                below: windows
-                    .map(|(flash, shingled)| Shape::Cache {
-                        flash: Box::new(Shape::Disk(flash)),
-                        backing: Box::new(Shape::PersistentCache(shingled)),
-                    })
-                    .collect(),
-            }
-        }
-    })
-}
-
-/// A translation on a disk, with what it keeps where.
-fn translation(name: &str, disk: Box<Shape>, kept: Option<&Kept>) -> Result<Shape, String> {
-    match kept {
-        Some(Kept::Segments(identity, layout, areas)) => Ok(Shape::Segments {
-            disk,
-            journal: None,
-            blocks: layout.blocks().0,
-            geometry: Box::new(SegmentGeometry {
-                identity: *identity,
-                layout: layout.clone(),
-                areas: *areas,
-            }),
-        }),
-        Some(Kept::SBlocks(layout)) => {
-            Ok(Shape::SBlocks { disk, blocks: layout.blocks().0, layout: Box::new(layout.clone()) })
-        }
-        Some(Kept::Log(_)) | None => Err(format!("nothing is known of {name}")),
-    }
-}
-
-/// What `imbrex check --data` would say of the members of a small stack.
-fn check_members(tree: &Tree, members: &[(&'static str, Medium)]) -> Result<(), String> {
-    let shape = shape(tree, members)?;
+    let of_seed = stack.of_seed(seed).map_err(|error| error.to_string())?;
+    let describe = Rc::clone(&of_seed.describe);
+    let shape = shape_in_memory(&of_seed.config, describe, of_seed.numbers(), &open);
+    let shape = shape.map_err(|error| error.to_string())?;
     let checks = Checks { data: true, repair: false };
     let findings = fsck::read(&shape, None, checks).findings;
     match findings.kept.first() {

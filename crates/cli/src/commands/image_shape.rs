@@ -1,4 +1,4 @@
-//! The stack of an image as a reader of its members must know it.
+//! A stack as a reader of its members must know it: that of an image, or one in memory.
 
 use super::members::{image_options, listed_members};
 use crate::failure::Failure;
@@ -9,7 +9,10 @@ use imbrex_core::extent::Extent;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_serve::fsck::{Joint, Member, SegmentGeometry, Shape};
 use imbrex_serve::image::{Image, ImageError};
-use imbrex_stack::{Describe, DiskConfig, Facts, Footprint, Keeps, NodeConfig, Plan, StackConfig};
+use imbrex_stack::{
+    Describe, DiskConfig, Facts, Footprint, Keeps, ListedMember, MemberNumbers, NodeConfig, Plan,
+    StackConfig,
+};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,8 +34,8 @@ pub fn shape_of(image: &Image, for_repair: bool) -> Result<Shape, Failure> {
     let config = StackConfig::from_image(&image.description().stack_toml)?;
     let nodes = Nodes {
         config: &config,
-        image,
-        for_repair,
+        numbers: listed_members(&image.description().members),
+        open: &|disk| open_file(image, disk, for_repair),
         described: OnceCell::new(),
         opened: RefCell::default(),
         shared: RefCell::default(),
@@ -40,12 +43,43 @@ pub fn shape_of(image: &Image, for_repair: bool) -> Result<Shape, Failure> {
     nodes.shape(config.top(), Some(image.description().size_bytes / BLOCK_BYTES))
 }
 
-/// The nodes of an image.
+/// A stack whose disks `open` finds, with the numbers of its members.
+pub fn shape_in_memory(
+    config: &StackConfig,
+    describe: Rc<Describe>,
+    numbers: Vec<ListedMember>,
+    open: &OpenDisk<'_>,
+) -> Result<Shape, Failure> {
+    let nodes = Nodes {
+        config,
+        numbers,
+        open,
+        described: OnceCell::from(describe),
+        opened: RefCell::default(),
+        shared: RefCell::default(),
+    };
+    nodes.shape(config.top(), None)
+}
+
+/// Opens what holds a disk.
+type OpenDisk<'a> = dyn Fn(&DiskConfig) -> Result<Member, Failure> + 'a;
+
+/// Opens the file or block device of a disk of an image.
+fn open_file(image: &Image, disk: &DiskConfig, for_repair: bool) -> Result<Member, Failure> {
+    let own = || image.node_path(&disk.name);
+    let path = disk.backing.as_ref().map(PathBuf::from).or_else(own);
+    let path = path.ok_or_else(|| format!("the image has no disk `{}`", disk.name))?;
+    Member::open(&disk.name, &path, for_repair)
+        .map_err(|error| format!("cannot open {}: {error}", path.display()).into())
+}
+
+/// The nodes of a stack.
 struct Nodes<'a> {
     config: &'a StackConfig,
-    image: &'a Image,
-    for_repair: bool,
-    described: OnceCell<Describe>,
+    /// The numbers of the members, as far as the image lists them.
+    numbers: Vec<ListedMember>,
+    open: &'a OpenDisk<'a>,
+    described: OnceCell<Rc<Describe>>,
     /// The members that are open: several slices stand on one.
     opened: RefCell<BTreeMap<String, Member>>,
     /// The nodes that several nodes stand on, as far as they are known.
@@ -238,9 +272,8 @@ impl Nodes<'_> {
     /// A layer with the numbers of its members, if the image lists them all. A segment layout with its
     /// journal elsewhere has a second member, and no journal there.
     fn numbered(&self, node: &NodeConfig, layer: Shape) -> Shape {
-        let members = &self.image.description().members;
         let number = |(port, _): (&str, _)| {
-            let mut list = members.list.iter();
+            let mut list = self.numbers.iter();
             let member = list.find(|it| it.node == node.name() && it.port == port)?;
             Some(member.number)
         };
@@ -261,28 +294,20 @@ impl Nodes<'_> {
         if let Some(known) = self.described.get() {
             return Ok(known);
         }
-        let members = listed_members(&self.image.description().members);
-        let plan = Plan::new(self.config, &image_options(members))?;
+        let numbers = MemberNumbers::Listed(self.numbers.clone());
+        let plan = Plan::new(self.config, &image_options(numbers))?;
         let whole = Footprint::whole_device(plan.blocks().bytes());
         let designed = plan.design_all(Some(whole), None, ContentKind::Counted)?;
-        Ok(self.described.get_or_init(|| designed.describe))
+        Ok(self.described.get_or_init(|| Rc::new(designed.describe)))
     }
 
     fn member(&self, disk: &DiskConfig) -> Result<Member, Failure> {
         if let Some(member) = self.opened.borrow().get(&disk.name) {
             return Ok(member.clone());
         }
-        let member = self.open(disk)?;
+        let member = (self.open)(disk)?;
         let mut opened = self.opened.borrow_mut();
         Ok(opened.entry(disk.name.clone()).or_insert(member).clone())
-    }
-
-    fn open(&self, disk: &DiskConfig) -> Result<Member, Failure> {
-        let own = || self.image.node_path(&disk.name);
-        let path = disk.backing.as_ref().map(PathBuf::from).or_else(own);
-        let path = path.ok_or_else(|| format!("the image has no disk `{}`", disk.name))?;
-        Member::open(&disk.name, &path, self.for_repair)
-            .map_err(|error| format!("cannot open {}: {error}", path.display()).into())
     }
 }
 

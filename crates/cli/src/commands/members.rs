@@ -90,25 +90,17 @@ pub struct FileUse<'a> {
 
 /// How the stack of an image is built: the same at its creation and at every opening.
 pub fn image_options(members: MemberNumbers) -> BuildOptions {
-    BuildOptions {
-        seed: IMAGE_SEED,
-        size_bytes: None,
-        scale: 1,
-        trim_disks: true,
-        contents_dir: None,
-        durable: true,
-        members,
-    }
+    BuildOptions::image(IMAGE_SEED, members)
 }
 
 /// The numbers that an image lists.
-pub fn listed_members(members: &ImageMembers) -> MemberNumbers {
+pub fn listed_members(members: &ImageMembers) -> Vec<ListedMember> {
     let listed = members.list.iter().map(|member| ListedMember {
         number: member.number,
         node: member.node.clone(),
         port: member.port.clone(),
     });
-    MemberNumbers::Listed(listed.collect())
+    listed.collect()
 }
 
 /// The files of a stack while they are opened.
@@ -439,7 +431,7 @@ mod tests {
         create::run(&args).expect("an image");
         let image = Image::open_read_only(&data).expect("an image");
         let config = StackConfig::from_image(&image.description().stack_toml).expect("a stack");
-        let members = listed_members(&image.description().members);
+        let members = MemberNumbers::Listed(listed_members(&image.description().members));
         let plan = Plan::new(&config, &image_options(members)).expect("a plan");
         let set = image.description().uuid;
         let opened = |overlay_bytes_max| {

@@ -264,7 +264,7 @@ mod tests {
     use crate::commands::create;
     use crate::commands::members::{FileUse, image_options, listed_members};
     use imbrex_serve::clock::WallClock;
-    use imbrex_stack::Plan;
+    use imbrex_stack::{MemberNumbers, Plan};
     use std::fs::{self, File};
 
     /// A replacer over a new image of a cache, whose disk `ssd` is said to hold its flash: no layer
@@ -286,7 +286,7 @@ mod tests {
         let image = Image::open(data).expect("an image");
         let description = image.description();
         let config = StackConfig::from_image(&description.stack_toml).expect("a stack");
-        let members = listed_members(&description.members);
+        let members = MemberNumbers::Listed(listed_members(&description.members));
         let plan = Plan::new(&config, &image_options(members)).expect("a plan");
         let (_, waker) = WallClock::alone().expect("an epoll instance");
         let files = FileUse {

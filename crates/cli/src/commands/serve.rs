@@ -308,7 +308,7 @@ fn open_image(
     server: &Server,
 ) -> Result<Served, Failure> {
     let started = Instant::now();
-    let numbers = listed_members(&image.description().members);
+    let numbers = MemberNumbers::Listed(listed_members(&image.description().members));
     let plan = Plan::new(&config, &image_options(numbers))?;
     if let Some(problem) = image.description().size_problem(plan.blocks()) {
         return Err(format!("{}: {problem}", data.join("image").display()).into());

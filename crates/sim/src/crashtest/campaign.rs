@@ -266,8 +266,7 @@ impl<'a> SeedCampaign<'a> {
                 totals.by_mode[*mode as usize] += 1;
                 totals.deep += u64::from(afterwards.crashed_recoveries > 0);
                 totals.went_on += u64::from(afterwards.steps > 0);
-                let (log, subject) = (self.recorded.log(), self.setting.subject);
-                totals.coverage.count(cut, *mode, &log, subject, &self.members);
+                totals.coverage.count(cut, *mode, &self.recorded.log(), &self.members);
             }
             Point::Fault { class, .. } => totals.by_fault[*class as usize] += 1,
         }

@@ -3,7 +3,7 @@
 
 use super::image::{Cut, Mode};
 use super::log::{Log, LoggedWrite};
-use super::subject::{Member, Subject};
+use super::subject::Member;
 use imbrex_core::durability::block::{BlockKind, Expected, Header, unseal};
 use imbrex_core::durability::records;
 use imbrex_core::durability::superblock::Superblock;
@@ -23,21 +23,14 @@ pub struct Coverage {
 
 impl Coverage {
     /// Counts a cut.
-    pub fn count(
-        &mut self,
-        cut: &Cut,
-        mode: Mode,
-        log: &Log,
-        subject: &Subject,
-        members: &[Member],
-    ) {
+    pub fn count(&mut self, cut: &Cut, mode: Mode, log: &Log, members: &[Member]) {
         let mut hasher = DefaultHasher::new();
         cut.hash(&mut hasher);
         self.cuts.insert(hasher.finish());
         let mut names = BTreeSet::new();
         for (write, _) in &cut.fates {
             let write = &log.writes[*write];
-            names_of(write, subject, &members[write.member], &mut names);
+            names_of(write, &members[write.member], &mut names);
         }
         if names.is_empty() {
             names.insert("nothing".to_string());
@@ -64,8 +57,8 @@ impl Coverage {
     }
 }
 
-fn names_of(write: &LoggedWrite, subject: &Subject, of: &Member, names: &mut BTreeSet<String>) {
-    let member = of.name;
+fn names_of(write: &LoggedWrite, of: &Member, names: &mut BTreeSet<String>) {
+    let member = &of.name;
     for (at, block) in (write.start..).zip(&write.data) {
         let Some(kind) = kind_of(&block[..]) else {
             names.insert(format!("{member}: data, {}", write.cause.name()));
@@ -78,7 +71,7 @@ fn names_of(write: &LoggedWrite, subject: &Subject, of: &Member, names: &mut BTr
         {
             let kinds = records(payload).filter_map(|record| record.ok().map(|it| it.kind));
             for kind in kinds {
-                let name = (subject.record_name)(member, kind);
+                let name = of.record_name(at, kind);
                 names.insert(format!("{member}: record {name}"));
             }
         }
@@ -145,10 +138,10 @@ pub fn activity(log: &Log, members: &[Member]) -> Vec<JournalActivity> {
 }
 
 /// What a pending write is, in words.
-pub fn describe_write(write: &LoggedWrite, subject: &Subject, members: &[Member]) -> String {
+pub fn describe_write(write: &LoggedWrite, members: &[Member]) -> String {
     let member = &members[write.member];
     let mut names = BTreeSet::new();
-    names_of(write, subject, member, &mut names);
+    names_of(write, member, &mut names);
     let names: Vec<String> = names.into_iter().collect();
     let extent = write.extent();
     let sequence = write

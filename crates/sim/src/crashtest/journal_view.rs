@@ -6,6 +6,7 @@ use super::subject::Member;
 use imbrex_core::durability::block::{BlockKind, Expected, Header, unseal};
 use imbrex_core::durability::records;
 use imbrex_core::extent::Extent;
+use std::rc::Rc;
 
 /// The journal blocks of the newest life of a member, or of a slice of one.
 pub struct JournalView {
@@ -28,15 +29,16 @@ impl JournalView {
     /// that of another member, says of data there; empty when there is none.
     pub fn of(members: &[Member], media: &[Medium], number: usize, near: u64) -> JournalView {
         let own = JournalView::on(&media[number], near, |kind| {
-            let name = members[number].name;
-            !members.iter().any(|other| other.data_of == Some((name, kind)))
+            let name = &members[number].name;
+            let is_of = |(journal, of): &(Rc<str>, u8)| journal == name && *of == kind;
+            !members.iter().any(|other| other.data_of.as_ref().is_some_and(is_of))
         });
-        let Some((name, kind)) = members[number].data_of else {
+        let Some((name, kind)) = &members[number].data_of else {
             return own;
         };
-        let other = members.iter().position(|member| member.name == name);
+        let other = members.iter().position(|member| &member.name == name);
         let other = other.expect("a member with a journal");
-        let theirs = JournalView::on(&media[other], 0, |it| it == kind);
+        let theirs = JournalView::on(&media[other], 0, |it| it == *kind);
         JournalView { unsure: theirs.unsure, ..own }
     }
 

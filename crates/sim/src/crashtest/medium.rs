@@ -1,6 +1,6 @@
 //! What a member holds: blocks that images share until one of them is written.
 
-use super::subject::{Kept, part_of};
+use super::subject::part_of;
 use imbrex_core::disk::{Geometry, TrackTable};
 use imbrex_core::extent::Extent;
 use imbrex_core::label::LABEL_BLOCKS;
@@ -32,7 +32,6 @@ pub struct Medium {
     tracks: Option<Arc<TrackTable>>,
     is_trusted: bool,
     parts: Rc<[Extent]>,
-    kept: Option<Rc<Kept>>,
 }
 
 impl Medium {
@@ -47,7 +46,6 @@ impl Medium {
             tracks: tracks.filter(|tracks| tracks.overlap_tracks > 0).cloned(),
             is_trusted: false,
             parts: Rc::default(),
-            kept: None,
         }
     }
 
@@ -60,21 +58,6 @@ impl Medium {
     /// The same, cut into slices.
     pub fn in_parts(self, parts: &[Extent]) -> Medium {
         Medium { parts: parts.into(), ..self }
-    }
-
-    /// The same, with what the layer above keeps where.
-    pub fn keeping(self, kept: Option<Kept>) -> Medium {
-        Medium { kept: kept.map(Rc::new), ..self }
-    }
-
-    /// Where the layer above keeps what, if that does not stand on the member itself.
-    pub fn kept(&self) -> Option<&Kept> {
-        self.kept.as_deref()
-    }
-
-    /// The slices that it is cut into, in ascending order.
-    pub fn parts(&self) -> &[Extent] {
-        &self.parts
     }
 
     /// The slice that holds a block; all blocks where none does.

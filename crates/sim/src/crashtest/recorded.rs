@@ -191,10 +191,10 @@ fn check_members(
     let Some(check) = &setting.subject.check else {
         return Ok(());
     };
-    let names = trial.members.iter().map(|member| member.name);
+    let names = trial.members.iter().map(|member| Rc::clone(&member.name));
     let media = world.borrow().media.clone();
     let members: Vec<_> = names.zip(media).collect();
-    check(&members).map_err(|what| format!("check after the recovery: {what}"))
+    check(setting.seed, &members).map_err(|what| format!("check after the recovery: {what}"))
 }
 
 /// What the device holds after a recovery from members as a power cut left them. The same members

@@ -146,7 +146,7 @@ impl Shrinker<'_> {
         let lost = cut.fates.iter().filter(|(_, fate)| *fate != Fate::Whole);
         let words = lost.map(|(write, fate)| {
             let write = &log.writes[*write];
-            let write = describe_write(write, campaign.setting.subject, &campaign.members);
+            let write = describe_write(write, &campaign.members);
             match fate {
                 Fate::Torn(tear) => format!(
                     "torn at sector {}{}: {write}",

@@ -1,241 +1,330 @@
-//! Small stacks in durable mode on disks of a few hundred blocks: the ready-made ones, and trees that
-//! none of them is. Each kind of node is a file.
+//! Stack files under test: those that ship, and any other that `create` takes. The planner builds them as
+//! it does for an image, with what the seed draws of their table `[draw]`.
 
-mod buffer;
-mod cache;
-mod disk;
-mod s_block;
-mod segments;
-mod spanned;
-mod striped;
-mod translation;
-mod two_on_one;
-
-use super::subject::{Member, Parts, Subject};
+use super::subject::{KnownBlocks, Member, Parts, Subject};
 use super::workload::Shape;
-pub use buffer::LOG as BUFFER_LOG;
-pub use cache::Policy;
+use imbrex_core::buffer::ContentKind;
+use imbrex_core::extent::Extent;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
-use imbrex_core::stack::{NodeId, StackBuilder};
-use imbrex_core::units::BlockCount;
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Lba};
+use imbrex_stack::{
+    BuildOptions, ConfigError, Describe, Designed, DiskPart, DrawnStack, Footprint, ListedMember,
+    MemberNumbers, NodeConfig, Plan, Setting, StackConfig, StackMember,
+};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The stacks by name; the first is the default.
-pub const NAMES: [&str; 15] = [
-    "pore",
-    "lru",
-    "lru-band",
-    "ride",
-    "smr-only",
-    "smr-two-ports",
-    "lru-cmr",
-    "cache-over-cache",
-    TWO_ON_ONE_NAME,
-    HWSR_NAME,
-    "s-block",
-    "segments-only",
-    S_BLOCK_NAME,
-    STRIPED_NAME,
-    "spanned",
+macro_rules! stack {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../../stacks/crash/", $name, ".toml")))
+    };
+}
+
+/// The stacks that ship for the search, by name; the first is the default. Their disks have a few hundred
+/// blocks.
+const READY_MADE: [(&str, &str); 16] = [
+    stack!("pore"),
+    stack!("lru"),
+    stack!("lru-band"),
+    stack!("ride"),
+    stack!("smr-only"),
+    stack!("smr-two-ports"),
+    stack!("lru-cmr"),
+    stack!("cache-over-cache"),
+    stack!("two-on-one"),
+    stack!("hwsr"),
+    stack!("s-block"),
+    stack!("segments-only"),
+    stack!("s-block-only"),
+    stack!("striped"),
+    stack!("spanned"),
+    stack!("cmr-only"),
 ];
 
-/// A disk without a layer. Nothing but the file that serves it remembers there that a flush has failed, so
-/// only what happens between two starts is tried with it.
-pub const BARE: &str = "cmr-only";
+/// The names of the stacks that ship for the search.
+pub fn ready_made() -> impl Iterator<Item = &'static str> {
+    READY_MADE.iter().map(|(name, _)| *name)
+}
 
-const TWO_ON_ONE_NAME: &str = "two-on-one";
-const S_BLOCK_NAME: &str = "s-block-only";
-const HWSR_NAME: &str = "hwsr";
-const STRIPED_NAME: &str = "striped";
+/// The text of a stack that ships for the search, with the name errors should give it.
+pub fn text(name: &str) -> Option<(String, String)> {
+    let (_, text) = READY_MADE.iter().find(|(known, _)| *known == name)?;
+    Some((format!("stacks/crash/{name}.toml"), (*text).to_string()))
+}
+
+/// Blocks of a band, where the device has none of its own that requests can be about.
+const BAND_BLOCKS: u64 = 24;
+/// Blocks of a device at most: the search reads all of them after each point. 64 MiB.
+pub const DEVICE_BLOCKS_MAX: BlockCount = BlockCount(1 << 14);
 
 /// The stack that a bug is looked for on when it shows on few; none where it shows on most.
 pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
     match bug {
         PlantedBug::SliceGuardLeftOut | PlantedBug::SliceFlushFailureForgotten => {
-            Some(TWO_ON_ONE_NAME)
+            Some("two-on-one")
         }
-        PlantedBug::StripeFlushesFirstAlone => Some(STRIPED_NAME),
+        PlantedBug::StripeFlushesFirstAlone => Some("striped"),
         PlantedBug::UpOverLostNode => Some("s-block"),
         PlantedBug::LabelNotCompared | PlantedBug::CountMovedAfterFirstWrite => Some("spanned"),
         PlantedBug::SumOfWhatWasRead => Some("segments-only"),
         PlantedBug::HomeFlushSkipped => Some("smr-two-ports"),
         PlantedBug::SBlockRecordedUnflushed
         | PlantedBug::SBlockRingLeftOut
-        | PlantedBug::SBlockReadsIgnored => Some(S_BLOCK_NAME),
+        | PlantedBug::SBlockReadsIgnored => Some("s-block-only"),
         PlantedBug::SegmentTailLeftOut
         | PlantedBug::SegmentWrittenBeforeSlot
         | PlantedBug::SegmentSlotFreedEarly
         | PlantedBug::StaleCopyKept
-        | PlantedBug::FillOverWritten => Some(HWSR_NAME),
+        | PlantedBug::FillOverWritten => Some("hwsr"),
         _ => None,
     }
 }
 
-/// Bands of a device.
-const BANDS: u64 = 8;
-/// Blocks of a band, on average.
-const BAND_BLOCKS: u64 = 24;
-
-/// What a stack is made of. A disk has the name of its member.
-pub enum Tree {
-    /// A flash disk, as large as the cache over it asks.
-    Flash(&'static str),
-    /// A conventional disk.
-    Conventional(&'static str),
-    /// A translation over a shingled disk.
-    Translation(&'static str),
-    /// A translation with its log on one disk and its bands on a shingled one.
-    TranslationOnTwo(&'static str, &'static str),
-    /// A translation by S-blocks over a shingled disk.
-    SBlocks(&'static str),
-    /// Segments over a shingled disk.
-    Segments(&'static str),
-    /// A write buffer in memory over segments or S-blocks, with a read cache.
-    Buffered(&'static Tree),
-    /// A cache over flash and backing.
-    Cache(Policy, &'static Tree, &'static Tree),
-    /// A stripe over nodes, with chunks of so many blocks.
-    Striped(BlockCount, &'static [Tree]),
-    /// Nodes one after another.
-    Spanned(&'static [Tree]),
-    /// Two caches over two translations, each on its slice of a flash and of a shingled disk.
-    TwoOnOne {
-        /// The flash.
-        flash: &'static str,
-        /// The shingled disk.
-        shingled: &'static str,
-    },
-}
-
-const FLASH: Tree = Tree::Flash("flash");
-const CMR: Tree = Tree::Conventional("cmr");
-const SMR: Tree = Tree::Translation("smr");
-const SMR_TWO_PORTS: Tree = Tree::TranslationOnTwo("log", "home");
-const S_BLOCKS_MEMBER: &str = "s-blocks";
-const S_BLOCKS: Tree = Tree::SBlocks(S_BLOCKS_MEMBER);
-const SEGMENTS_MEMBER: &str = "segments";
-const SEGMENTS: Tree = Tree::Segments(SEGMENTS_MEMBER);
-const HWSR: Tree = Tree::Buffered(&SEGMENTS);
-const S_BLOCK: Tree = Tree::Buffered(&S_BLOCKS);
-const PORE: Tree = Tree::Cache(Policy::Pore, &FLASH, &SMR);
-const LRU: Tree = Tree::Cache(Policy::Lru, &FLASH, &SMR);
-const LRU_BAND: Tree = Tree::Cache(Policy::LruBand, &FLASH, &SMR);
-const RIDE: Tree = Tree::Cache(Policy::Ride, &FLASH, &SMR);
-const LRU_CMR: Tree = Tree::Cache(Policy::Lru, &FLASH, &CMR);
-const CACHE_OVER_CACHE: Tree = Tree::Cache(Policy::Lru, &Tree::Flash("outer-flash"), &LRU_CMR);
-const STRIPED: Tree = Tree::Striped(
-    STRIPED_CHUNK,
-    &[
-        Tree::Translation("smr-0"),
-        Tree::Translation("smr-1"),
-        Tree::Cache(Policy::Lru, &FLASH, &Tree::Translation("smr-2")),
-    ],
-);
-const SPANNED: Tree = Tree::Spanned(&[
-    Tree::Conventional("disk-0"),
-    Tree::Conventional("disk-1"),
-    Tree::Conventional("disk-2"),
-]);
-/// Requests are longer than three of them, so that a node has several chunks of one.
-const STRIPED_CHUNK: BlockCount = BlockCount(2);
-const TWO_ON_ONE: Tree = Tree::TwoOnOne { flash: "flash", shingled: "smr" };
-
-/// What a stack of the name is made of.
-pub fn tree(name: &str) -> Option<&'static Tree> {
-    Some(match name {
-        "pore" => &PORE,
-        "lru" => &LRU,
-        "lru-band" => &LRU_BAND,
-        "ride" => &RIDE,
-        "smr-only" => &SMR,
-        "smr-two-ports" => &SMR_TWO_PORTS,
-        "lru-cmr" => &LRU_CMR,
-        "cache-over-cache" => &CACHE_OVER_CACHE,
-        TWO_ON_ONE_NAME => &TWO_ON_ONE,
-        STRIPED_NAME => &STRIPED,
-        "spanned" => &SPANNED,
-        BARE => &CMR,
-        HWSR_NAME => &HWSR,
-        "s-block" => &S_BLOCK,
-        "segments-only" => &SEGMENTS,
-        S_BLOCK_NAME => &S_BLOCKS,
-        _ => return None,
-    })
-}
-
-/// A stack by name.
+/// A stack that ships for the search, by name.
 pub fn subject(name: &str) -> Option<Subject> {
-    let tree = tree(name)?;
-    Some(Subject {
-        name: name.to_string(),
-        build: Box::new(move |seed| build(tree, seed)),
-        record_name,
-        check: None,
-    })
+    let (file, text) = text(name)?;
+    let stack = SearchedStack::from_text(name, &file, &text, &[], None);
+    let stack = stack.unwrap_or_else(|error| panic!("{error}"));
+    Some(Arc::new(stack).subject())
 }
 
-/// The names of the formats' pages. A member that has no name of its own here has the journal of a
-/// cache where it is flash, and of a translation where it is not.
-fn record_name(member: &str, kind: u8) -> String {
-    let name = match member {
-        S_BLOCKS_MEMBER => s_block::record_name(kind),
-        SEGMENTS_MEMBER => segments::record_name(kind),
-        buffer::LOG => buffer::record_name(kind),
-        flash if flash.ends_with("flash") => cache::record_name(kind),
-        _ => translation::record_name(kind),
-    };
-    name.map_or(kind.to_string(), str::to_string)
+/// A stack file whose stacks are searched, one for each seed.
+pub struct SearchedStack {
+    /// Tells it from the others of this process.
+    number: u64,
+    /// The name, or the path, by which it was asked for.
+    name: String,
+    drawn: DrawnStack,
+    size_bytes: Option<u64>,
 }
 
-/// A stack that is being built.
-struct Assembly {
-    builder: StackBuilder,
+/// The stack of a seed.
+pub struct StackOfSeed {
+    /// The stack file with what was drawn.
+    pub config: StackConfig,
+    /// The stack as it is when it is built.
+    pub describe: Rc<Describe>,
+    plan: Plan,
     members: Vec<Member>,
-    translations: Vec<NodeId>,
-    rng: Rng,
-    seed: u64,
-    /// Where the second of two windows begins.
-    border: Option<u64>,
+    shape: Shape,
 }
 
-impl Assembly {
-    /// Adds a node and all below it. A flash disk has the blocks that are `asked` of it.
-    fn node(&mut self, tree: &Tree, asked: Option<BlockCount>) -> NodeId {
-        match tree {
-            Tree::Flash(name) => {
-                let blocks = asked.expect("flash is below a cache");
-                disk::flash(self, name, blocks)
+thread_local! {
+    /// The stack of the seed that this thread has built last: a seed has many trials.
+    static LAST: RefCell<Option<(u64, u64, Rc<StackOfSeed>)>> = const { RefCell::new(None) };
+}
+
+impl SearchedStack {
+    /// The stack of a text that came from `file`, with settings over it and another size of the device.
+    ///
+    /// # Errors
+    /// As [`DrawnStack::from_text`], and when `create` takes no such stack.
+    pub fn from_text(
+        name: &str,
+        file: &str,
+        text: &str,
+        settings: &[Setting],
+        size_bytes: Option<u64>,
+    ) -> Result<SearchedStack, ConfigError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let stack = SearchedStack {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            name: name.to_string(),
+            drawn: DrawnStack::from_text(file, text, settings)?,
+            size_bytes,
+        };
+        let config = stack.drawn.draw(|_| 0)?;
+        let refused = config.node.iter().find_map(NodeConfig::refused_by_serving);
+        refused.map_or(Ok(stack), |reason| Err(ConfigError::words(reason)))
+    }
+
+    /// Whether a layer keeps something over restarts and so answers for what breaks.
+    ///
+    /// # Errors
+    /// As [`of_seed`](Self::of_seed).
+    pub fn keeps_state(&self) -> Result<bool, ConfigError> {
+        Ok(self.of_seed(0)?.keeps_state())
+    }
+
+    /// The stack of a seed.
+    ///
+    /// # Errors
+    /// When what was drawn does not go together, or the device is too long to be read again and again.
+    pub fn of_seed(&self, seed: u64) -> Result<Rc<StackOfSeed>, ConfigError> {
+        let known = LAST.with_borrow(|last| match last {
+            Some((number, of, stack)) if (*number, *of) == (self.number, seed) => {
+                Some(Rc::clone(stack))
             }
-            Tree::Conventional(name) => disk::conventional(self, name),
-            Tree::Translation(name) => translation::build(self, name),
-            Tree::TranslationOnTwo(log, home) => translation::build_on_two(self, log, home),
-            Tree::SBlocks(name) => s_block::build(self, name, None),
-            Tree::Segments(name) => segments::build(self, name, None),
-            Tree::Buffered(below) => buffer::build(self, below),
-            Tree::Cache(policy, flash, backing) => cache::build(self, *policy, flash, backing),
-            Tree::Striped(chunk, below) => striped::build(self, *chunk, below),
-            Tree::Spanned(below) => spanned::build(self, below),
-            Tree::TwoOnOne { flash, shingled } => two_on_one::build(self, flash, shingled),
+            _ => None,
+        });
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let mut rng = Rng::new(seed, 71);
+        let config = self.drawn.draw(|choices| rng.below(choices))?;
+        let stack = StackOfSeed::new(config, seed, self.size_bytes);
+        let stack = Rc::new(stack.map_err(|error| {
+            ConfigError::words(format!("{}, as seed {seed} draws it: {error}", self.name))
+        })?);
+        LAST.set(Some((self.number, seed, Rc::clone(&stack))));
+        Ok(stack)
+    }
+
+    /// The stack as it is searched.
+    pub fn subject(self: Arc<Self>) -> Subject {
+        Subject {
+            name: self.name.clone(),
+            build: Box::new(move |seed| {
+                let stack = self.of_seed(seed).unwrap_or_else(|error| panic!("{error}"));
+                stack.build().unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+            }),
+            check: None,
         }
     }
 }
 
-fn build(tree: &Tree, seed: u64) -> Parts {
-    let mut assembly = Assembly {
-        builder: StackBuilder::new(seed),
-        members: Vec::new(),
-        translations: Vec::new(),
-        rng: Rng::new(seed, 71),
-        seed,
-        border: None,
-    };
-    let top = assembly.node(tree, None);
-    let blocks = assembly.builder.geometry(top).blocks.0;
-    let border = assembly.border;
-    Parts {
-        stack: assembly.builder.build(top),
-        members: assembly.members,
-        translations: assembly.translations,
-        shape: Shape { blocks, band_blocks: BAND_BLOCKS, border },
+impl StackOfSeed {
+    fn new(
+        config: StackConfig,
+        seed: u64,
+        size_bytes: Option<u64>,
+    ) -> Result<StackOfSeed, ConfigError> {
+        let options =
+            BuildOptions { size_bytes, ..BuildOptions::image(seed, MemberNumbers::Counted) };
+        let plan = Plan::new(&config, &options)?;
+        let blocks = plan.blocks();
+        if blocks > DEVICE_BLOCKS_MAX {
+            return Err(ConfigError::words(format!(
+                "size: {} B is too long for a search that reads all of the device after each point; \
+                 accepted: at most {} B, as `size` in the file or --size",
+                blocks.bytes(),
+                DEVICE_BLOCKS_MAX.bytes()
+            )));
+        }
+        let Designed { disks, describe, .. } = design(&plan)?;
+        let describe = Rc::new(describe);
+        let geometries = disks.iter().map(|disk| disk.geometry());
+        let members = config.disks().zip(geometries).map(|(disk, geometry)| {
+            let parts = parts_of(&config, &disk.name, &describe);
+            let cut: Vec<Extent> = parts.iter().map(|part| part.extent).collect();
+            let is_cut = cut.iter().any(|part| part.blocks < geometry.blocks);
+            Member {
+                is_trusted: !config.is_checked(&disk.name),
+                data_of: data_of(&config, &parts),
+                parts: if is_cut { cut } else { Vec::new() },
+                blocks: Rc::new(BlocksOfParts::new(&parts, &describe)),
+                ..Member::new(&disk.name, geometry.clone())
+            }
+        });
+        let members = members.collect();
+        let shape = Shape {
+            blocks: blocks.0,
+            band_blocks: band_blocks(&plan),
+            border: match config.top().exports()[..] {
+                [first, _, ..] => describe.blocks_of(first).map(|blocks| blocks.0),
+                _ => None,
+            },
+        };
+        Ok(StackOfSeed { config, describe, plan, members, shape })
+    }
+
+    /// The numbers of what lies behind the ports of layers.
+    pub fn numbers(&self) -> Vec<ListedMember> {
+        let listed = |member: &StackMember| ListedMember {
+            number: member.number,
+            node: member.node.clone(),
+            port: member.port_name.to_string(),
+        };
+        self.plan.members().iter().map(listed).collect()
+    }
+
+    fn keeps_state(&self) -> bool {
+        !self.plan.members().is_empty()
+    }
+
+    fn build(&self) -> Result<Parts, ConfigError> {
+        let Designed { stack, .. } = design(&self.plan)?;
+        Ok(Parts {
+            stack,
+            members: self.members.clone(),
+            keeps_state: self.keeps_state(),
+            shape: self.shape,
+        })
+    }
+}
+
+fn design(plan: &Plan) -> Result<Designed, ConfigError> {
+    let whole = Footprint::whole_device(plan.blocks().0 * BLOCK_BYTES);
+    plan.design_all(Some(whole), None, ContentKind::Bytes)
+}
+
+/// Blocks of a band of the device; of a device without bands, or with bands that are nearly as short as a
+/// request or longer than half of it, those of a device that suits the requests of the search.
+fn band_blocks(plan: &Plan) -> u64 {
+    let blocks = plan.blocks().0;
+    let mean = plan.bands().map(|bands| blocks / u64::from(bands.bands()).max(1));
+    let longest = (blocks / 2).max(1);
+    let suits = mean.filter(|mean| (BAND_BLOCKS / 2..=longest).contains(mean));
+    suits.unwrap_or(BAND_BLOCKS.min(longest))
+}
+
+/// The parts of a disk in ascending order.
+fn parts_of<'a>(config: &'a StackConfig, disk: &'a str, describe: &Describe) -> Vec<DiskPart<'a>> {
+    let mut parts = config.parts_of(disk, describe);
+    parts.sort_by_key(|part| part.extent.start);
+    parts
+}
+
+/// The disk with the journal that speaks of data on parts of another one, and the kind of its records.
+fn data_of(config: &StackConfig, parts: &[DiskPart<'_>]) -> Option<(Rc<str>, u8)> {
+    parts.iter().find_map(|part| {
+        let (node, kind) = part.user.data_off_journal()?;
+        let mut journal = config.node(part.user.journal_below()?)?;
+        while journal.disk().is_none() {
+            journal = config.node(journal.below().last()?)?;
+        }
+        (node == part.below).then(|| (journal.name().into(), kind))
+    })
+}
+
+/// What is known of the blocks of the parts of a disk.
+struct BlocksOfParts {
+    describe: Rc<Describe>,
+    parts: Vec<(Extent, UserOfPart)>,
+}
+
+/// The node that uses a part.
+struct UserOfPart {
+    node: NodeConfig,
+    below: String,
+}
+
+impl BlocksOfParts {
+    fn new(parts: &[DiskPart<'_>], describe: &Rc<Describe>) -> BlocksOfParts {
+        let owned = |part: &DiskPart<'_>| {
+            let user = UserOfPart { node: part.user.clone(), below: part.below.to_string() };
+            (part.extent, user)
+        };
+        BlocksOfParts { describe: Rc::clone(describe), parts: parts.iter().map(owned).collect() }
+    }
+
+    fn part_at(&self, at: u64) -> Option<DiskPart<'_>> {
+        let (extent, user) = self.parts.iter().find(|(extent, _)| extent.contains(Lba(at)))?;
+        Some(DiskPart { extent: *extent, user: &user.node, below: &user.below })
+    }
+}
+
+impl KnownBlocks for BlocksOfParts {
+    fn record_name(&self, at: u64, kind: u8) -> Option<&'static str> {
+        let part = self.part_at(at).filter(DiskPart::has_journal)?;
+        part.user.record_name(kind)
+    }
+
+    fn stops_nothing(&self, at: u64) -> bool {
+        let part = self.part_at(at);
+        part.is_some_and(|part| part.takes_writes_to_bad(at - part.extent.start.0, &self.describe))
     }
 }

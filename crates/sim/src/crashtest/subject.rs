@@ -4,61 +4,73 @@ use super::medium::Medium;
 use super::workload::Shape;
 use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
-use imbrex_core::stack::{NodeId, Stack};
-use imbrex_core::translation::SBlockLayout;
-use imbrex_core::translation::segment::codec::Identity;
-use imbrex_core::translation::segment::{SegmentAreas, SegmentLayout};
+use imbrex_core::stack::Stack;
 use imbrex_core::units::Lba;
+use std::rc::Rc;
 
 /// A member of a stack under test.
 #[derive(Clone)]
 pub struct Member {
     /// The word used in reports.
-    pub name: &'static str,
+    pub name: Rc<str>,
     /// The disk.
     pub geometry: Geometry,
     /// The disk never tears a block and never lies: no layer keeps checksums of its data.
     pub is_trusted: bool,
     /// The member with the journal that speaks of data on this one, and the kind of its records that
     /// do, where it is another.
-    pub data_of: Option<(&'static str, u8)>,
+    pub data_of: Option<(Rc<str>, u8)>,
     /// The slices that layers keep their state on, in ascending order: addresses there begin at 0.
     /// None where the member is not cut.
     pub parts: Vec<Extent>,
-    /// Where the layer above keeps what, if that does not stand on the member itself.
-    pub kept: Option<Kept>,
+    /// What is known of the blocks that lie there.
+    pub blocks: Rc<dyn KnownBlocks>,
 }
 
-/// Where a layer keeps what on its member, for whoever reads that without the layer.
-#[derive(Clone)]
-pub enum Kept {
-    /// A segment layout.
-    Segments(Identity, SegmentLayout, SegmentAreas),
-    /// A translation by S-blocks.
-    SBlocks(SBlockLayout),
-    /// The log of a write buffer, of so many places.
-    Log(u64),
+/// What is known of the blocks of a member.
+pub trait KnownBlocks {
+    /// The name of a kind of record in the journal block at an address.
+    fn record_name(&self, _at: u64, _kind: u8) -> Option<&'static str> {
+        None
+    }
+
+    /// True when a block is data of a layer that takes every write though that block is bad.
+    fn stops_nothing(&self, _at: u64) -> bool {
+        false
+    }
 }
+
+/// Nothing is known.
+impl KnownBlocks for () {}
 
 impl Member {
+    /// A disk that is not cut, of which nothing more is known and whose data a layer checks.
+    pub fn new(name: &str, geometry: Geometry) -> Member {
+        Member {
+            name: name.into(),
+            geometry,
+            is_trusted: false,
+            data_of: None,
+            parts: Vec::new(),
+            blocks: Rc::new(()),
+        }
+    }
+
     /// The address of a block in its slice.
     pub fn address_in_part(&self, at: u64) -> u64 {
         at - part_of(&self.parts, at, self.geometry.blocks.0).start.0
     }
 
-    /// True when a block is data of a translation that keeps checksums and rewrites: one that is bad there
-    /// stops no write.
+    /// True when a block is data of a layer that keeps checksums and takes every write though that block
+    /// is bad.
     pub fn stops_nothing(&self, at: u64) -> bool {
-        let at = self.address_in_part(at);
-        match &self.kept {
-            _ if self.is_trusted => false,
-            Some(Kept::Segments(_, _, areas)) => at >= areas.blocks().0,
-            Some(Kept::SBlocks(layout)) => (0..).zip(&layout.places).any(|(region, place)| {
-                let mut positions = 0..place.shape.positions();
-                positions.any(|it| layout.position(region, it).contains(Lba(at)))
-            }),
-            Some(Kept::Log(_)) | None => false,
-        }
+        !self.is_trusted && self.blocks.stops_nothing(at)
+    }
+
+    /// The name of a kind of record in the journal block at an address.
+    pub fn record_name(&self, at: u64, kind: u8) -> String {
+        let name = self.blocks.record_name(at, kind);
+        name.map_or(kind.to_string(), str::to_string)
     }
 }
 
@@ -74,8 +86,8 @@ pub struct Parts {
     pub stack: Stack,
     /// Its disks, in the order of their numbers.
     pub members: Vec<Member>,
-    /// The nodes that count band rewrites.
-    pub translations: Vec<NodeId>,
+    /// A layer keeps something on them over restarts.
+    pub keeps_state: bool,
     /// What a workload must know.
     pub shape: Shape,
 }
@@ -86,25 +98,21 @@ pub struct Subject {
     pub name: String,
     /// Builds it.
     pub build: Box<dyn Fn(u64) -> Parts + Send + Sync>,
-    /// What the kinds of records in the journal of a member are called.
-    pub record_name: fn(member: &str, kind: u8) -> String,
     /// An opinion of its own on what the members hold after each recovery.
     pub check: Option<CheckMembers>,
 }
 
-/// Says what is wrong with the members of a stack, given with their names.
-pub type CheckMembers = Box<dyn Fn(&[(&'static str, Medium)]) -> Result<(), String> + Send + Sync>;
+/// Says what is wrong with the members of the stack of a seed, given with their names.
+pub type CheckMembers = Box<dyn Fn(u64, &[(Rc<str>, Medium)]) -> Result<(), String> + Send + Sync>;
 
 impl Subject {
     /// Members on which nothing was ever written.
     pub fn blank(&self, seed: u64) -> Vec<Medium> {
         let members = (self.build)(seed).members;
-        members
-            .iter()
-            .map(|member| {
-                let medium = Medium::new(&member.geometry).trusted_if(member.is_trusted);
-                medium.in_parts(&member.parts).keeping(member.kept.clone())
-            })
-            .collect()
+        let blank = |member: &Member| {
+            let medium = Medium::new(&member.geometry).trusted_if(member.is_trusted);
+            medium.in_parts(&member.parts)
+        };
+        members.iter().map(blank).collect()
     }
 }

@@ -7,13 +7,13 @@ use super::subject::{Member, Subject};
 use super::workload::{Shape, Step};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::{Counter, Gauge};
-use imbrex_core::disk::{Disk, Media};
+use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::label::{LabelledOpenError, Labels, ListedDisk};
 use imbrex_core::lifecycle::{OpenError, Start, Uuid};
 use imbrex_core::planted::PlantedBug;
-use imbrex_core::stack::{DiskId, NodeId, Stack};
+use imbrex_core::stack::{DiskId, Stack};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -96,7 +96,7 @@ pub struct Trial {
     /// With the random number of the stop.
     labels: Option<(Labels, u32)>,
     stamps: u64,
-    translations: Vec<NodeId>,
+    keeps_state: bool,
     /// What a workload must know.
     pub shape: Shape,
     /// Its disks.
@@ -154,7 +154,7 @@ impl Trial {
             world: Rc::clone(world),
             labels: None,
             stamps: opening.stamps,
-            translations: parts.translations,
+            keeps_state: parts.keeps_state,
             shape: parts.shape,
             members: parts.members,
         };
@@ -230,9 +230,8 @@ impl Trial {
     /// # Errors
     /// What went wrong.
     pub fn close(&mut self) -> Result<(), IoError> {
-        // Plain disks have no layer that flushes them when it goes down: the door has, before that.
-        let is_plain = |member: &Member| member.geometry.media == Media::Conventional;
-        if self.members.iter().all(is_plain) {
+        // Where no layer keeps anything, none flushes when it goes down: the door has, before that.
+        if !self.keeps_state {
             let mut last = Flusher::default();
             self.engine.run(&mut self.clock, &mut last, &mut |_, _| {});
             last.result?;
@@ -255,12 +254,12 @@ impl Trial {
 
     /// Bands rewritten so far.
     pub fn bands_rewritten(&self) -> u64 {
-        let counts = |node: &NodeId| self.engine.stack.counts(*node);
+        let stack = &self.engine.stack;
         let rewritten = |node| {
-            let counts = counts(node);
+            let counts = stack.counts(node);
             counts.counter(Counter::BandsRewritten) + counts.counter(Counter::SegmentsRewritten)
         };
-        self.translations.iter().map(rewritten).sum()
+        stack.bottom_up().map(rewritten).sum()
     }
 }
 

@@ -17,9 +17,14 @@ pub(crate) struct ChecksumKeys {
 }
 
 impl ChecksumKeys {
+    /// Whether it keeps them, where it keeps a journal.
+    pub fn are_kept(&self) -> bool {
+        self.checksums != Some(Word(OnOff::Off))
+    }
+
     /// The checksums of a node that keeps a journal, if it keeps any.
     pub fn settings(&self, node: &str) -> Result<Option<ChecksumSettings>, ConfigError> {
-        let is_on = self.checksums != Some(Word(OnOff::Off));
+        let is_on = self.are_kept();
         let memory = self.table_memory.map(Size::bytes);
         match memory {
             Some(_) if !is_on => Err(wrong(

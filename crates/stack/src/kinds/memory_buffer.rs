@@ -14,6 +14,7 @@ use imbrex_core::counters::{DIRTY, Group, JOURNAL, MEMORY_BUFFER, TABLES};
 use imbrex_core::disk::Survival;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::layer::Port;
+use imbrex_core::memory_buffer::codec::RECORD_KINDS;
 use imbrex_core::memory_buffer::{
     self as core, BufferBelow, MemoryBuffer, MemoryBufferSettings, PartialRead, Scope,
 };
@@ -175,6 +176,15 @@ impl Node for MemoryBufferConfig {
             true => vec![("log", Port(0))],
             false => vec![],
         }
+    }
+
+    fn checks(&self, below: &str) -> bool {
+        self.below.optional("log") == Some(below)
+    }
+
+    fn record_name(&self, kind: u8) -> Option<&'static str> {
+        let known = RECORD_KINDS.iter().find(|(known, _)| *known == kind);
+        known.map(|(_, name)| *name)
     }
 
     fn keeps(&self) -> Result<Keeps, ConfigError> {

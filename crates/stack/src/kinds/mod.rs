@@ -512,6 +512,22 @@ pub(super) trait Node {
         vec![]
     }
 
+    /// Whether it notices when a block of a node below is not what it wrote there.
+    fn checks(&self, _below: &str) -> bool {
+        false
+    }
+
+    /// The name of a kind of record in its journal, on the page of its format.
+    fn record_name(&self, _kind: u8) -> Option<&'static str> {
+        None
+    }
+
+    /// The node below with data of which the journal on another one speaks, and the kind of the
+    /// records that do.
+    fn data_off_journal(&self) -> Option<(&str, u8)> {
+        None
+    }
+
     /// Whether it keeps copies of blocks for several nodes above it, none of which needs them.
     fn keeps_copies(&self) -> bool {
         false
@@ -782,6 +798,11 @@ pub(super) trait Reported {
     /// What it is to the keys of a run that name no node.
     fn roles(&self) -> Vec<NodeRole> {
         vec![]
+    }
+
+    /// Whether it takes writes to a block of the node with its data that has gone bad: it rewrites it.
+    fn rewrites_bad_block(&self, _at: u64) -> bool {
+        false
     }
 
     /// What is counted outside of the core.

@@ -16,6 +16,7 @@ use imbrex_core::disk::UNKNOWN_TRACK;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
+use imbrex_core::translation::records::{BYPASS, RECORDS};
 use imbrex_core::translation::{
     HostAware, LayoutError, PersistentCache, PersistentCacheSettings, RewriteExtent,
     conventional_blocks_needed,
@@ -55,6 +56,19 @@ impl Node for PersistentCacheConfig {
             true => vec![("below", PersistentCache::LOG)],
             false => vec![("log", PersistentCache::LOG), ("home", PersistentCache::HOME)],
         }
+    }
+
+    fn checks(&self, _below: &str) -> bool {
+        true
+    }
+
+    fn record_name(&self, kind: u8) -> Option<&'static str> {
+        let known = RECORDS.iter().find(|record| record.kind == kind);
+        known.map(|record| record.name)
+    }
+
+    fn data_off_journal(&self) -> Option<(&str, u8)> {
+        (!self.below.is_short()).then(|| (self.below.one("home"), BYPASS))
     }
 
     fn log_size(&self) -> Option<(&'static str, Option<SizeOrShare>)> {

@@ -92,6 +92,11 @@ impl Node for ReadCacheConfig {
         true
     }
 
+    /// It forgets them at every start, and compares what it reads between.
+    fn checks(&self, _below: &str) -> bool {
+        true
+    }
+
     /// It has copies of what is elsewhere, however long that is.
     fn keeps(&self) -> Result<Keeps, ConfigError> {
         Ok(Keeps::Copies)

@@ -18,11 +18,12 @@ use imbrex_core::counters::{Group, JOURNAL, REWRITES, S_BLOCK, TABLES, UNUSED};
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
+use imbrex_core::translation::s_block_records::RECORD_KINDS;
 use imbrex_core::translation::{
     self, Fill, GcOrder, RingSize, SBlockError, SBlockLayout, SBlockSettings, SBlocks, SpareSlots,
     TrackSource, bands_fixed,
 };
-use imbrex_core::units::BlockCount;
+use imbrex_core::units::{BlockCount, Lba};
 use imbrex_core::words;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
@@ -240,6 +241,15 @@ impl Node for SBlockConfig {
         vec![("below", SBlocks::disk_port(has_copies))]
     }
 
+    fn checks(&self, _below: &str) -> bool {
+        self.checksums().are_kept()
+    }
+
+    fn record_name(&self, kind: u8) -> Option<&'static str> {
+        let known = RECORD_KINDS.iter().find(|(known, _)| *known == kind);
+        known.map(|(_, name)| *name)
+    }
+
     fn keeps(&self) -> Result<Keeps, ConfigError> {
         Ok(Keeps::SBlocks)
     }
@@ -376,6 +386,13 @@ pub struct Facts {
 }
 
 impl Reported for Facts {
+    fn rewrites_bad_block(&self, at: u64) -> bool {
+        (0..).zip(&self.layout.places).any(|(region, place)| {
+            let mut positions = 0..place.shape.positions();
+            positions.any(|it| self.layout.position(region, it).contains(Lba(at)))
+        })
+    }
+
     fn groups(&self) -> Vec<Group> {
         let mut groups = vec![REWRITES, S_BLOCK, UNUSED, TABLES];
         groups.extend(self.is_durable.then_some(JOURNAL));

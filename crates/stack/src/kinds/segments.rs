@@ -18,6 +18,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::bands_fixed;
 use imbrex_core::translation::segment::codec::Identity;
+use imbrex_core::translation::segment::codec::RECORD_KINDS;
 use imbrex_core::translation::segment::{
     Holds, Journaling, RegionLayout, RewriteReach, SegmentAreas, SegmentLayout, SegmentPorts,
     SegmentSettings, Segments, TrackLength,
@@ -211,6 +212,15 @@ impl Node for SegmentsConfig {
         journal.into_iter().chain(disk).collect()
     }
 
+    fn checks(&self, below: &str) -> bool {
+        self.checksums().are_kept() || self.below.optional("journal") == Some(below)
+    }
+
+    fn record_name(&self, kind: u8) -> Option<&'static str> {
+        let known = RECORD_KINDS.iter().find(|(known, _)| *known == kind);
+        known.map(|(_, name)| *name)
+    }
+
     fn keeps(&self) -> Result<Keeps, ConfigError> {
         Ok(Keeps::Segments)
     }
@@ -329,6 +339,10 @@ pub struct Facts {
 }
 
 impl Reported for Facts {
+    fn rewrites_bad_block(&self, at: u64) -> bool {
+        at >= self.areas.blocks().0
+    }
+
     fn groups(&self) -> Vec<Group> {
         let mut groups = vec![REWRITES, SEGMENTS, UNUSED, TABLES];
         groups.extend(self.is_durable.then_some(JOURNAL));

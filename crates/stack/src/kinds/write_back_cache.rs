@@ -12,6 +12,7 @@ use crate::config::ConfigError;
 use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
 use crate::roles::NodeRole;
+use imbrex_core::cache::codec::RECORD_KINDS;
 use imbrex_core::cache::{Cache, CacheMode, CacheSettings, PolicySettings};
 use imbrex_core::counters::{CACHED, DIRTY, Group, JOURNAL, WRITE_BACK_CACHE};
 use imbrex_core::durability::DurabilitySettings;
@@ -200,6 +201,15 @@ impl Node for CacheConfig {
 
     fn owner_of(&self, key: &str) -> Option<&'static str> {
         owner_of(self.policy.policy().name(), key)
+    }
+
+    fn checks(&self, below: &str) -> bool {
+        below == self.below.one("flash")
+    }
+
+    fn record_name(&self, kind: u8) -> Option<&'static str> {
+        let known = RECORD_KINDS.iter().find(|(known, _)| *known == kind);
+        known.map(|(_, name)| *name)
     }
 
     fn keeps(&self) -> Result<Keeps, ConfigError> {

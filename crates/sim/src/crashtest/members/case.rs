@@ -268,7 +268,7 @@ impl Play<'_> {
         match members.iter().any(|it| happened.touched.contains(it)) {
             true => Ok(()),
             false => {
-                let names: Vec<&str> = members.iter().map(|it| self.members[*it].name).collect();
+                let names: Vec<&str> = members.iter().map(|it| &*self.members[*it].name).collect();
                 let names = names.join(", ");
                 Err(format!("refused for another disk, {names}: {error}"))
             }

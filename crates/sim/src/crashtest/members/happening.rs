@@ -82,7 +82,7 @@ pub struct Happened {
 impl Happened {
     /// In words.
     pub fn describe(&self, members: &[Member]) -> String {
-        let names: Vec<&str> = self.touched.iter().map(|it| members[*it].name).collect();
+        let names: Vec<&str> = self.touched.iter().map(|it| &*members[*it].name).collect();
         let names = names.join(" and ");
         match self.happening {
             Happening::Old => format!("{names} old, of stop {}", self.place),

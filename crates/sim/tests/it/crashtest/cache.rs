@@ -7,8 +7,9 @@ use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::operation::Durability;
 use imbrex_core::stack::StackBuilder;
 use imbrex_core::units::BlockCount;
-use imbrex_sim::crashtest::subject::{Member, Parts, Subject};
+use imbrex_sim::crashtest::subject::{KnownBlocks, Member, Parts, Subject};
 use imbrex_sim::crashtest::workload::Shape;
+use std::rc::Rc;
 
 pub fn subject() -> Subject {
     let build = |seed: u64| {
@@ -34,34 +35,22 @@ pub fn subject() -> Subject {
         Parts {
             stack: builder.build(top),
             members: vec![
-                Member {
-                    name: "flash",
-                    geometry: flash,
-                    is_trusted: false,
-                    data_of: None,
-                    parts: vec![],
-                    kept: None,
-                },
-                Member {
-                    name: "backing",
-                    geometry: disk,
-                    is_trusted: false,
-                    data_of: None,
-                    parts: vec![],
-                    kept: None,
-                },
+                Member { blocks: Rc::new(JournalOfCache), ..Member::new("flash", flash) },
+                Member::new("backing", disk),
             ],
-            translations: vec![],
+            keeps_state: true,
             shape: Shape { blocks, band_blocks: 24, border: None },
         }
     };
-    Subject {
-        name: "cache".to_string(),
-        build: Box::new(build),
-        check: None,
-        record_name: |_, kind| {
-            let found = codec::RECORD_KINDS.iter().find(|(number, _)| *number == kind);
-            found.map_or(kind.to_string(), |(_, name)| name.to_string())
-        },
+    Subject { name: "cache".to_string(), build: Box::new(build), check: None }
+}
+
+/// The journal on the flash of the cache.
+struct JournalOfCache;
+
+impl KnownBlocks for JournalOfCache {
+    fn record_name(&self, _: u64, kind: u8) -> Option<&'static str> {
+        let found = codec::RECORD_KINDS.iter().find(|(number, _)| *number == kind);
+        found.map(|(_, name)| *name)
     }
 }

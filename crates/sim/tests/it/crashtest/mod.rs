@@ -97,7 +97,8 @@ fn the_pore_stack_loses_nothing() {
 
 #[test]
 fn the_other_stacks_lose_nothing() {
-    for name in stacks::NAMES.into_iter().skip(1) {
+    // The first has a test of its own; a plain disk has no layer that answers for faults.
+    for name in stacks::ready_made().skip(1).filter(|name| *name != "cmr-only") {
         let subject = stacks::subject(name).expect("a stack");
         let totals = run_seeds(&subject, 0..4, OPTIONS, JOBS);
         assert!(totals.failures.is_empty(), "{name}: {:?}", totals.failures);

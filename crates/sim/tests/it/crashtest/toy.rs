@@ -15,9 +15,10 @@ use imbrex_core::operation::{Cause, Completion, Operation, Request, RequestId, T
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::stack::StackBuilder;
 use imbrex_core::units::BlockCount;
-use imbrex_sim::crashtest::subject::{Member, Parts, Subject};
+use imbrex_sim::crashtest::subject::{KnownBlocks, Member, Parts, Subject};
 use imbrex_sim::crashtest::workload::Shape;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// A block lies in a slot: the payload is its address, the data the slot.
 const MAP: u8 = 1;
@@ -426,29 +427,28 @@ pub fn subject() -> Subject {
         let disk = builder.disk(geometry.clone());
         let told = Geometry::plain(BlockCount(BLOCKS), Media::SolidState);
         let top = builder.layer(Box::new(ShadowStore::new()), told, &[disk]);
-        let name = "flash";
         Parts {
             stack: builder.build(top),
             members: vec![Member {
-                name,
-                geometry,
-                is_trusted: false,
-                data_of: None,
-                parts: vec![],
-                kept: None,
+                blocks: Rc::new(JournalOfStore),
+                ..Member::new("flash", geometry)
             }],
-            translations: vec![],
+            keeps_state: true,
             shape: Shape { blocks: BLOCKS, band_blocks: 24, border: None },
         }
     };
-    Subject {
-        name: "toy".to_string(),
-        build: Box::new(build),
-        check: None,
-        record_name: |_, kind| match kind {
-            MAP => "map".to_string(),
-            UNMAP => "unmap".to_string(),
-            _ => kind.to_string(),
-        },
+    Subject { name: "toy".to_string(), build: Box::new(build), check: None }
+}
+
+/// The journal of the store.
+struct JournalOfStore;
+
+impl KnownBlocks for JournalOfStore {
+    fn record_name(&self, _: u64, kind: u8) -> Option<&'static str> {
+        match kind {
+            MAP => Some("map"),
+            UNMAP => Some("unmap"),
+            _ => None,
+        }
     }
 }
