@@ -34,7 +34,7 @@ const SEEDS: Range<u64> = 0..20;
 /// Runs the command.
 pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
     let stack = Arc::new(searched_stack(args)?);
-    if !args.members && !stack.keeps_state()? {
+    if !args.members && stack.is_bare()? {
         return Err(format!(
             "--stack {}: accepted: with --members alone, because it has no layer that answers for faults",
             args.stack

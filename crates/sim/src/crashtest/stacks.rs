@@ -141,12 +141,13 @@ impl SearchedStack {
         refused.map_or(Ok(stack), |reason| Err(ConfigError::words(reason)))
     }
 
-    /// Whether a layer keeps something over restarts and so answers for what breaks.
+    /// Whether it is a disk without a layer. Nothing but the file that serves it remembers there that a
+    /// flush has failed, so only what happens between two starts is tried with it.
     ///
     /// # Errors
     /// As [`of_seed`](Self::of_seed).
-    pub fn keeps_state(&self) -> Result<bool, ConfigError> {
-        Ok(self.of_seed(0)?.keeps_state())
+    pub fn is_bare(&self) -> Result<bool, ConfigError> {
+        Ok(self.of_seed(0)?.config.top().disk().is_some())
     }
 
     /// The stack of a seed.
