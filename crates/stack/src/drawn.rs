@@ -43,7 +43,7 @@ impl DrawnStack {
         };
         for draw in &drawn.draws {
             for setting in draw.choices.iter().flatten() {
-                check_taken(setting, std::iter::once(&drawn.config), "this stack")?;
+                check_taken(setting, std::iter::once(&drawn.config), "no stack")?;
             }
             for choice in 0..draw.choices.len() {
                 drawn.with(|other| if std::ptr::eq(other, draw) { choice } else { 0 })?;

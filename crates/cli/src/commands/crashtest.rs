@@ -41,11 +41,7 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
         )
         .into());
     }
-    let mut subject = Arc::clone(&stack).subject();
-    subject.check = Some(Box::new({
-        let stack = Arc::clone(&stack);
-        move |seed, members| check_members(&stack, seed, members)
-    }));
+    let subject = checked_subject(&stack);
     let mode_names = Mode::ALL.map(Mode::name);
     let mode = match &args.mode {
         None => None,
@@ -100,10 +96,7 @@ fn searched_stack(args: &CrashtestArgs) -> Result<SearchedStack, Failure> {
         Some(shipped) => shipped,
         None => stack_text(&args.stack).map_err(|error| {
             let known: Vec<&str> = stacks::ready_made().collect();
-            let hint = nearest(&args.stack, known.iter().copied())
-                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            let known = known.join(", ");
-            format!("--stack {}: {error}; stacks for the search: {known}{hint}", args.stack)
+            format!("--stack {}: {error}; for the search alone: {}", args.stack, known.join(", "))
         })?,
     };
     let settings: Vec<Setting> =
@@ -145,6 +138,21 @@ fn with_members(
         return Ok(members::one(subject, seed, point, options));
     }
     members::run(subject, seeds(args)?, options, jobs, args.json)
+}
+
+/// A stack whose members are checked after each recovery.
+fn checked_subject(stack: &Arc<SearchedStack>) -> Subject {
+    let mut subject = Arc::clone(stack).subject();
+    let stack = Arc::clone(stack);
+    subject.check = Some(Box::new(move |seed, members| check_members(&stack, seed, members)));
+    subject
+}
+
+/// The stack on which a bug is looked for, where that is another than the one that was asked for.
+fn other_subject(bug: PlantedBug, asked: &Subject) -> Option<Subject> {
+    let name = stacks::stack_of(bug).filter(|name| *name != asked.name)?;
+    let stack = stacks::ready_made_stack(name)?;
+    Some(checked_subject(&Arc::new(stack)))
 }
 
 /// What `imbrex check --data` would say of the members of the stack of a seed.
@@ -287,8 +295,7 @@ fn plant_all(subject: &Subject) -> ExitCode {
     let bugs = PlantedBug::ALL.iter().copied();
     let bugs: Vec<PlantedBug> = bugs.filter(|bug| bug.is_searched()).collect();
     for bug in &bugs {
-        let other = stacks::stack_of(*bug).filter(|name| *name != subject.name);
-        let other = other.and_then(stacks::subject);
+        let other = other_subject(*bug, subject);
         let subject = other.as_ref().unwrap_or(subject);
         let (points, failure) = points_to_find(subject, *bug, POINTS_TO_FIND_MAX);
         let line = match failure {

@@ -23,10 +23,15 @@ pub fn block_of(bytes: &[u8]) -> Block {
     Rc::new(bytes.try_into().expect("the bytes of one block"))
 }
 
+/// Blocks that a medium shares with its clones until one of them is written.
+const CHUNK_BLOCKS: usize = 64;
+
 /// The contents of one member. A clone shares every block with its original.
 #[derive(Clone)]
 pub struct Medium {
-    blocks: Vec<Block>,
+    /// The last has more blocks than the medium where that does not end with it.
+    chunks: Vec<Rc<[Block; CHUNK_BLOCKS]>>,
+    len: u64,
     zero: Block,
     destroyed: Block,
     tracks: Option<Arc<TrackTable>>,
@@ -40,7 +45,8 @@ impl Medium {
         let zero = Rc::new([0; BLOCK_BYTES as usize]);
         let tracks = geometry.tracks.as_ref();
         Medium {
-            blocks: vec![Rc::clone(&zero); geometry.blocks.0 as usize],
+            chunks: chunks_of(&zero, geometry.blocks.0),
+            len: geometry.blocks.0,
             zero,
             destroyed: Rc::new([DESTROYED_BYTE; BLOCK_BYTES as usize]),
             tracks: tracks.filter(|tracks| tracks.overlap_tracks > 0).cloned(),
@@ -68,8 +74,9 @@ impl Medium {
     /// The same disk with room for a label behind its last block.
     #[must_use]
     pub fn with_label(mut self) -> Medium {
-        let blocks = self.blocks.len() + LABEL_BLOCKS as usize;
-        self.blocks.resize(blocks, Rc::clone(&self.zero));
+        self.len += LABEL_BLOCKS;
+        let more = chunks_of(&self.zero, self.len).split_off(self.chunks.len());
+        self.chunks.extend(more);
         self
     }
 
@@ -86,31 +93,34 @@ impl Medium {
 
     /// How many blocks it has.
     pub fn len(&self) -> u64 {
-        self.blocks.len() as u64
+        self.len
     }
 
     /// True when it has no block.
     pub fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
+        self.len == 0
     }
 
     /// A block.
     pub fn block(&self, at: u64) -> &Block {
-        &self.blocks[at as usize]
+        let at = at as usize;
+        &self.chunks[at / CHUNK_BLOCKS][at % CHUNK_BLOCKS]
     }
 
     /// True when another one holds the same bytes.
     pub fn holds_the_same(&self, other: &Medium) -> bool {
-        let pairs = self.blocks.iter().zip(&other.blocks);
+        let chunks = self.chunks.iter().zip(&other.chunks);
+        let other_chunks = chunks.filter(|(mine, theirs)| !Rc::ptr_eq(mine, theirs));
+        let mut pairs = other_chunks.flat_map(|(mine, theirs)| mine.iter().zip(theirs.iter()));
         let differs =
             |(mine, theirs): (&Block, &Block)| !Rc::ptr_eq(mine, theirs) && mine != theirs;
-        self.blocks.len() == other.blocks.len() && !pairs.into_iter().any(differs)
+        self.len == other.len && !pairs.any(differs)
     }
 
     /// Which blocks it holds, by where they lie in memory. Media that share every block hold the
     /// same, as long as the blocks live.
     pub fn identity(&self) -> impl Iterator<Item = usize> + '_ {
-        self.blocks.iter().map(|block| Rc::as_ptr(block).addr())
+        (0..self.len).map(|at| Rc::as_ptr(self.block(at)).addr())
     }
 
     /// A block of zeroes that costs nothing.
@@ -122,23 +132,23 @@ impl Medium {
     #[must_use]
     pub fn zeroed(&self) -> Medium {
         let mut medium = self.clone();
-        medium.blocks.fill(Rc::clone(&self.zero));
+        medium.chunks = chunks_of(&self.zero, self.len);
         medium
     }
 
     /// A disk of the same make that holds what another one does, as far as that goes.
     #[must_use]
     pub fn holding(&self, other: &Medium) -> Medium {
-        let mut medium = self.clone();
-        let theirs = other.blocks.iter().map(Rc::clone);
-        let rest = std::iter::repeat_with(|| Rc::clone(&self.zero));
-        medium.blocks = theirs.chain(rest).take(self.blocks.len()).collect();
+        let mut medium = self.zeroed();
+        for at in 0..self.len.min(other.len) {
+            medium.put(at, other.block(at));
+        }
         medium
     }
 
     /// Changes a block without any regard for its neighbours: damage, not a write.
     pub fn damage(&mut self, at: u64, content: Block) {
-        self.blocks[at as usize] = content;
+        self.put(at, &content);
     }
 
     /// Writes blocks from `start`, track by track; each shingled track destroys the same angular
@@ -158,8 +168,9 @@ impl Medium {
             let stop = whole.end().0.min(end);
             self.store(at, &data[(at - start) as usize..(stop - start) as usize]);
             for lost in tracks.destroyed_by(Extent::new(at, stop - at)) {
+                let destroyed = Rc::clone(&self.destroyed);
                 for block in lost.start.0..lost.end().0 {
-                    self.blocks[block as usize] = Rc::clone(&self.destroyed);
+                    self.put(block, &destroyed);
                 }
             }
             at = stop;
@@ -183,9 +194,23 @@ impl Medium {
     }
 
     fn store(&mut self, start: u64, data: &[Block]) {
-        let start = start as usize;
-        self.blocks[start..start + data.len()].clone_from_slice(data);
+        for (at, block) in (start..).zip(data) {
+            self.put(at, block);
+        }
     }
+
+    fn put(&mut self, at: u64, block: &Block) {
+        let (chunk, at) = (at as usize / CHUNK_BLOCKS, at as usize % CHUNK_BLOCKS);
+        if !Rc::ptr_eq(&self.chunks[chunk][at], block) {
+            Rc::make_mut(&mut self.chunks[chunk])[at] = Rc::clone(block);
+        }
+    }
+}
+
+/// Chunks of zeroes for so many blocks, all of them the same one.
+fn chunks_of(zero: &Block, blocks: u64) -> Vec<Rc<[Block; CHUNK_BLOCKS]>> {
+    let chunk = Rc::new(std::array::from_fn(|_| Rc::clone(zero)));
+    vec![chunk; (blocks as usize).div_ceil(CHUNK_BLOCKS)]
 }
 
 /// The parts of an extent that lie on one track each.

@@ -84,11 +84,15 @@ pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
 }
 
 /// A stack that ships for the search, by name.
-pub fn subject(name: &str) -> Option<Subject> {
+pub fn ready_made_stack(name: &str) -> Option<SearchedStack> {
     let (file, text) = text(name)?;
     let stack = SearchedStack::from_text(name, &file, &text, &[], None);
-    let stack = stack.unwrap_or_else(|error| panic!("{error}"));
-    Some(Arc::new(stack).subject())
+    Some(stack.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// The same as it is searched.
+pub fn subject(name: &str) -> Option<Subject> {
+    ready_made_stack(name).map(|stack| Arc::new(stack).subject())
 }
 
 /// A stack file whose stacks are searched, one for each seed.

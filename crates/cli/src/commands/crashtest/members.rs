@@ -1,13 +1,12 @@
 //! `imbrex crashtest --members`: disks that were away, are others or were changed between two starts.
 
-use super::emit;
+use super::{emit, other_subject};
 use crate::failure::Failure;
 use imbrex_core::planted::PlantedBug;
 use imbrex_sim::crashtest::campaign::POINTS;
 pub use imbrex_sim::crashtest::members::campaign::Options;
 use imbrex_sim::crashtest::members::campaign::{SeedCases, Totals, cases_to_find, run_seeds};
 use imbrex_sim::crashtest::members::summary::Summary;
-use imbrex_sim::crashtest::stacks;
 use imbrex_sim::crashtest::subject::Subject;
 use std::fmt::Write;
 use std::ops::Range;
@@ -76,8 +75,8 @@ pub fn plant_all(subject: &Subject) -> ExitCode {
     let bugs: Vec<PlantedBug> = bugs.filter(|bug| bug.is_of_members()).collect();
     let mut found = 0;
     for bug in &bugs {
-        let own = stacks::stack_of(*bug).and_then(stacks::subject);
-        let subject = own.as_ref().unwrap_or(subject);
+        let other = other_subject(*bug, subject);
+        let subject = other.as_ref().unwrap_or(subject);
         let (cases, failure) = cases_to_find(subject, *bug, CASES_TO_FIND_MAX);
         let line = match failure {
             Some(failure) => {
