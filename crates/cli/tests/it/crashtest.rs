@@ -60,6 +60,88 @@ fn the_same_seed_says_the_same_however_many_threads_run() {
     assert_eq!(run("1").stdout, run("3").stdout);
 }
 
+/// A stack file of one's own, with a table of what is drawn.
+fn stack_file(draw: &str) -> tempfile::NamedTempFile {
+    let text = format!(
+        "name = \"mine\"\n[[node]]\nname = \"flash\"\nkind = \"disk\"\ndrive = \"tiny-flash\"\n\
+         [[node]]\nname = \"disk\"\nkind = \"disk\"\ndrive = \"tiny-cmr\"\n\
+         [[node]]\nname = \"cache\"\nkind = \"write-back-cache\"\n\
+         below = {{ flash = \"flash\", backing = \"disk\" }}\ncapacity = \"64KiB\"\npolicy = \"lru\"\n{draw}"
+    );
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(&file, text).expect("written");
+    file
+}
+
+#[test]
+fn any_stack_file_is_searched_and_its_keys_are_drawn() {
+    let draw = "[draw]\n\"cache.ring_blocks\" = [8, 9]\n\
+                \"cache.mode, cache.capacity\" = [[\"write-only\", {}], [\"read-write\", \"48KiB\"]]\n";
+    let file = stack_file(draw);
+    let path = file.path().to_str().expect("a path");
+    let search = ["--stack", path, "--size", "512KiB", "--seeds", "0..3", "--points", "40"];
+    let output = crashtest(&search);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let expected = format!("{path}: 0 of 120 points failed, 3 seeds");
+    assert!(output.status.success() && text.contains(&expected), "{output:?}");
+    let planted = crashtest(&[&search[..], &["--plant", "fua-as-plain"]].concat());
+    assert_eq!(planted.status.code(), Some(1), "{planted:?}");
+    let ready_made = ["--stack", "stacks/striped.toml", "--size", "1MiB"];
+    let output = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .arg("crashtest")
+        .args(ready_made)
+        .args(["--seeds", "0..1", "--points", "20"])
+        .output()
+        .expect("the command runs");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn what_cannot_be_drawn_or_searched_is_one_clear_sentence() {
+    for (draw, more, expected) in [
+        ("[draw]\n\"cache.capcity\" = [1]\n", &[][..], "did you mean `capacity`?"),
+        ("[draw]\n\"cach.capacity\" = [1]\n", &[], "did you mean `cache`?"),
+        ("[draw]\n\"capacity\" = [1]\n", &[], "accepted: NODE.KEY"),
+        ("[draw]\n\"cache.mode\" = []\n", &[], "accepted: a list of values"),
+        (
+            "[draw]\n\"cache.mode, cache.capacity\" = [[\"write-only\"]]\n",
+            &[],
+            "accepted: a list of lists of 2 values: one for each key",
+        ),
+        ("[draw]\n\"cache.mode\" = [\"read-write\", \"odd\"]\n", &[], "cache.mode=\"odd\""),
+        ("", &["--set", "cache.policy=odd"], "cache.policy"),
+        ("", &["--size", "1GiB"], "is more than the drive below holds"),
+    ] {
+        let file = stack_file(draw);
+        let path = file.path().to_str().expect("a path");
+        let output = crashtest(&[&["--stack", path], more].concat());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{draw}: {output:?}");
+        assert!(text.contains(expected), "{draw}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    let drawn = stack_file("[draw]\n\"cache.mode\" = [\"read-write\"]\n");
+    let output = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .arg("create")
+        .arg(drawn.path())
+        .args(["--data", "/nonexistent/image"])
+        .output()
+        .expect("the command runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains(":16: [draw] of cache.mode: `imbrex crashtest` alone draws keys"),
+        "{text}"
+    );
+    // A drive of the library is as long as it is.
+    let output = crashtest(&["--stack", "st5000as0011"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("accepted: at most 67108864 B, as `size` in the file or --size"),
+        "{text}"
+    );
+}
+
 #[test]
 fn bad_values_are_one_clear_sentence() {
     for (args, expected) in [
