@@ -3,9 +3,15 @@
 
 The parts are: formatting and lints, the Rust tests, and the programs in tests/e2e.
 
+Everything is compiled first and once: the Rust tests and the end-to-end tests use the same build. What does not
+compile is one failure, and nothing is run.
+
 An end-to-end test is an executable `tests/e2e/*.py` or `*.sh` (names that start with `_` are
-helpers, those with `soak_` run with --soak alone). Exit status 0 means passed, 77 skipped (its last line says why), anything else failed. It
-finds the binary in $IMBREX and an empty directory to write to in $IMBREX_TMP.
+helpers, those with `soak_` run with --soak alone). Exit status 0 means passed, 77 skipped (its last line says why), anything
+else failed. It finds the binary in $IMBREX and an empty directory to write to in $IMBREX_TMP.
+
+Two of them run at once, and a test's output comes when it has ended. One that measures time, or takes the whole machine,
+has a line `# Alone: ` with the reason: such tests run after the others, one at a time.
 
 A Rust test that cannot run prints a line that starts with `skipped` and returns; such a test is
 counted as skipped. With IMBREX_REQUIRE_TOOLS=1 only a skip whose reason names `shared` (the
@@ -31,10 +37,19 @@ REQUIRE_TOOLS = os.environ.get("IMBREX_REQUIRE_TOOLS") == "1"
 E2E_TIMEOUT_S = 1200
 SOAK_TIMEOUT_S = 6 * 3600
 SKIPPED = 77
+CARGO_TEST = ("test", "--release", "--locked", "--workspace")
+AT_ONCE = 2
+POLL_S = 0.02
+SLOWEST = 20
+# They begin first, so that none of them goes on when everything else is done.
+LONGEST_FIRST = ()
 
+ALONE = re.compile(r"^# Alone: (?P<reason>.+)$", re.MULTILINE)
 RUST_RESULT = re.compile(r"^test (?P<name>.+) \.\.\. (?P<result>ok|FAILED|ignored)\b")
-RUST_SUMMARY = re.compile(r"^test result: ")
+RUST_SUMMARY = re.compile(r"^test result: (?:.*; finished in (?P<seconds>[0-9.]+)s)?")
 NEXT_BINARY = re.compile(r"^ +(Running|Doc-tests) ")
+# What is run, and the file it was built as without the hash; of doc tests the crate.
+PROGRAM = re.compile(r"^ +(?:Running (?P<unit>unittests )?.*[(/\\](?P<file>[^/\\]+)-[0-9a-f]+\)|Doc-tests (?P<crate>\w+))")
 RUST_OUTPUT_OF = re.compile(r"^---- (?P<name>.+) stdout ----$")
 SKIP_LINE = re.compile(r"^\W*skip(ped|ping)?\b", re.IGNORECASE)
 
@@ -47,6 +62,8 @@ class Counts:
     failed: int = 0
     skipped: int = 0
     failures: list = dataclasses.field(default_factory=list)
+    # Seconds and name of what was run.
+    times: list = dataclasses.field(default_factory=list)
 
     def line(self):
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
@@ -68,6 +85,12 @@ class Counts:
         say("skipped", name, reason)
 
 
+    def slowest(self):
+        """The lines that name what took longest."""
+        longest = sorted(self.times, key=lambda time_: (-time_[0], time_[1]))[:SLOWEST]
+        return [f"{seconds:8.1f} s  {name}" for seconds, name in longest]
+
+
 def say(result, name, note=""):
     print(f"{result:>8}  {name}{'  (' + note + ')' if note else ''}", flush=True)
 
@@ -82,7 +105,9 @@ def check(counts, name, command, needs_cargo_command):
     if subprocess.run(probe, cwd=ROOT, capture_output=True).returncode != 0:
         counts.skip(name, f"cargo {needs_cargo_command} is not installed")
         return
+    began = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    counts.times.append((time.monotonic() - began, name))
     if done.returncode == 0:
         counts.ok(name)
     else:
@@ -128,26 +153,47 @@ class RustBinary:
                 counts.passed += 1
 
 
-def rust_tests(counts, soak):
-    command = [CARGO, "test", "--release", "--locked", "--workspace", "--no-fail-fast", "--",
-               "--show-output"]
-    if soak:
-        command.append("--ignored")
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace")
-    failed_before = counts.failed
-    binary = RustBinary()
-    ignored = 0
-    for line in process.stdout:
+class RustPrograms:
+    """Names test binaries by crate and file, from the lines with which cargo begins each."""
+
+    def __init__(self):
+        self.crate = ""
+
+    def name(self, line):
+        """`core/it`, `core/unit tests`, `core/doc tests`. The unit tests of a crate come before its other tests."""
+        match = PROGRAM.match(line)
+        if not match:
+            return line.strip()
+        if match["crate"]:
+            return f"{crate_of(match['crate'])}/doc tests"
+        if match["unit"]:
+            self.crate = crate_of(match["file"])
+            return f"{self.crate}/unit tests"
+        return f"{self.crate}/{match['file']}"
+
+
+def crate_of(program):
+    """The folder of a crate by the name of its library or program."""
+    return "cli" if program == "imbrex" else program.removeprefix("imbrex_")
+
+
+def read_rust_tests(counts, lines):
+    """Counts what `cargo test` prints, and shows what a person should see. Answers how many tests were ignored."""
+    binary, programs, ignored = RustBinary(), RustPrograms(), 0
+    name = ""
+    for line in lines:
         if NEXT_BINARY.match(line):
             binary.count(counts)
             binary = RustBinary(line.strip())
+            name = programs.name(line)
             print("         ", line.strip(), flush=True)
         elif line.startswith("running "):
             binary.finished = False
-        elif RUST_SUMMARY.match(line):
+        elif summary := RUST_SUMMARY.match(line):
             binary.finished = True
             binary.count(counts)
+            if summary["seconds"]:
+                counts.times.append((float(summary["seconds"]), name))
             ignored += sum(result == "ignored" for result in binary.results.values())
             print("         ", line.strip(), flush=True)
             binary = RustBinary()
@@ -158,97 +204,163 @@ def rust_tests(counts, soak):
             # Between two binaries cargo itself speaks: what it compiles, and what went wrong.
             print(line, end="", flush=True)
     binary.count(counts)
+    return ignored
+
+
+def rust_tests(counts, soak):
+    command = [CARGO, *CARGO_TEST, "--no-fail-fast", "--", "--show-output"]
+    if soak:
+        command.append("--ignored")
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace")
+    failed_before = counts.failed
+    ignored = read_rust_tests(counts, process.stdout)
     if process.wait() != 0 and counts.failed == failed_before:
         counts.fail("cargo test", f"exit status {process.returncode}")
     if ignored and not soak:
         print(f"          {ignored} long tests are left to `make soak`", flush=True)
 
 
-def e2e_tests(counts, patterns, soak):
-    build = [CARGO, "build", "--release", "--locked"]
-    if subprocess.run(build, cwd=ROOT).returncode != 0:
-        counts.fail("cargo build --release")
-        return
+def compiles(counts, part):
+    """Compiles what the parts use, all of it before anything is run. What it says is shown as it comes."""
+    # The program is the same either way, because no feature of a dependency differs.
+    command = ["build", "--release", "--locked"] if part == "e2e" else [*CARGO_TEST, "--no-run"]
+    began = time.monotonic()
+    status = subprocess.run([CARGO, *command], cwd=ROOT).returncode
+    if status == 0:
+        say("ok", "compiled", f"{time.monotonic() - began:.1f} s")
+        return True
+    print(f"\nIt does not compile: `cargo {' '.join(command)}` ended with {status}; its errors are above. No test was run.")
+    counts.fail(f"cargo {command[0]}", "it does not compile")
+    return False
+
+
+def e2e_tests(counts, chosen, soak, at_once):
+    """Runs the end-to-end tests whose names hold one of the patterns, those that must be alone after the others."""
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    for test in sorted((ROOT / "tests" / "e2e").iterdir()):
+    together, alone = [], []
+    for test in sorted((ROOT / "tests" / "e2e").iterdir(), key=place):
         if test.suffix not in (".py", ".sh") or test.name.startswith("_"):
             continue
         if test.name.startswith("soak_") and not soak:
             continue
-        if patterns and not any(pattern in test.name for pattern in patterns):
+        if chosen and not any(pattern in test.name for pattern in chosen):
             continue
         if not os.access(test, os.X_OK):
             counts.fail(test.name, "not executable: chmod +x it")
             continue
-        run_e2e(counts, test, target / "release" / "imbrex", soak)
+        (alone if why_alone(test.read_text(encoding="utf-8")) else together).append(test)
+    # The target of CARGO_TARGET_DIR is relative to the folder in which cargo runs.
+    binary = ROOT / target / "release" / "imbrex"
+    run_e2e(counts, together, binary, soak, at_once)
+    run_e2e(counts, alone, binary, soak, 1)
 
 
-def run_to_the_end(test, environment, output, timeout_s):
-    """Runs a test, and ends everything that it has started and not ended. Answers its exit status, or None when
-    it took too long."""
-    # A session of its own, and so a process group.
-    process = subprocess.Popen([str(test)], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
-                               stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
-    try:
-        return process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+def place(test):
+    """Where a test stands in the order in which they begin."""
+    known = LONGEST_FIRST.index(test.name) if test.name in LONGEST_FIRST else len(LONGEST_FIRST)
+    return known, test.name
 
 
-def run_e2e(counts, test, binary, soak):
-    timeout_s = SOAK_TIMEOUT_S if soak else E2E_TIMEOUT_S
-    started = time.monotonic()
-    scratch = tempfile.mkdtemp(prefix="imbrex-e2e-")
-    environment = dict(os.environ, IMBREX=str(binary), IMBREX_TMP=scratch,
-                       IMBREX_SOAK="1" if soak else "0", PYTHONDONTWRITEBYTECODE="1",
-                       PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-    with tempfile.TemporaryFile() as output:
+def why_alone(text):
+    """The reason why a test wants the machine for itself, of the text of its file; None if it does not."""
+    match = ALONE.search(text)
+    return match["reason"] if match else None
+
+
+class Running:
+    """An end-to-end test that was started."""
+
+    def __init__(self, test, binary, soak):
+        self.name = test.name
+        self.timeout_s = SOAK_TIMEOUT_S if soak else E2E_TIMEOUT_S
+        self.scratch = tempfile.mkdtemp(prefix="imbrex-e2e-")
         # A file, because a server that a failed test leaves behind would hold a pipe open.
-        status = run_to_the_end(test, environment, output, timeout_s)
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-    if status is None:
-        text += f"\nended after {timeout_s} s\n"
-        status = -signal.SIGKILL
-    took = f"{time.monotonic() - started:.1f} s"
-    if status == 0:
-        counts.ok(test.name, took)
-    elif status == SKIPPED:
-        lines = text.strip().splitlines()
-        counts.skip(test.name, lines[-1] if lines else "no reason given")
-    else:
-        print(text, end="" if text.endswith("\n") else "\n")
-        counts.fail(test.name, f"exit status {status}, {took}")
-    shutil.rmtree(scratch, ignore_errors=True)
+        self.output = tempfile.TemporaryFile()
+        environment = dict(os.environ, IMBREX=str(binary), IMBREX_TMP=self.scratch,
+                           IMBREX_SOAK="1" if soak else "0", PYTHONDONTWRITEBYTECODE="1",
+                           PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        self.began = time.monotonic()
+        # A session of its own, and so a process group.
+        self.process = subprocess.Popen([str(test)], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                                        stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def seconds(self):
+        return time.monotonic() - self.began
+
+    def is_over(self):
+        """Whether it has ended, or should have."""
+        return self.process.poll() is not None or self.seconds() > self.timeout_s
+
+    def end(self):
+        """Ends everything that it has started and not ended. Answers its exit status, or None when it took too long."""
+        status = self.process.poll()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        return status
+
+    def remove_files(self):
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def count(self, counts):
+        """Ends it, counts its result, and prints what it said if it has failed."""
+        seconds = self.seconds()
+        status = self.end()
+        with self.output:
+            self.output.seek(0)
+            text = self.output.read().decode(errors="replace")
+        self.remove_files()
+        counts.times.append((seconds, self.name))
+        if status is None:
+            text += f"\nended after {self.timeout_s} s\n"
+            status = -signal.SIGKILL
+        if status == 0:
+            counts.ok(self.name, f"{seconds:.1f} s")
+        elif status == SKIPPED:
+            lines = text.strip().splitlines()
+            counts.skip(self.name, lines[-1] if lines else "no reason given")
+        else:
+            print(text, end="" if text.endswith("\n") else "\n")
+            counts.fail(self.name, f"exit status {status}, {seconds:.1f} s")
+
+
+def run_e2e(counts, tests, binary, soak, at_once):
+    """Runs tests in their order, so many at once. However it ends, nothing that they have started goes on."""
+    waiting, running = list(tests), []
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                running.append(Running(waiting.pop(0), binary, soak))
+            for test in [test for test in running if test.is_over()]:
+                test.count(counts)
+                running.remove(test)
+            time.sleep(POLL_S)
+    finally:
+        # All of them end before any file is removed, which takes a while.
+        for test in running:
+            test.end()
+        for test in running:
+            test.remove_files()
 
 
 def main():
     parser = argparse.ArgumentParser(description="Run the tests and count the results.")
     parser.add_argument("--soak", action="store_true", help="run the long tests instead")
     parser.add_argument("--only", choices=["lint", "rust", "e2e"], help="run one part")
+    parser.add_argument("--at-once", type=int, default=AT_ONCE, metavar="N",
+                        help=f"so many end-to-end tests run at once ({AT_ONCE})")
     parser.add_argument("name", nargs="*",
                         help="part of the file name of the end-to-end tests to run")
     arguments = parser.parse_args()
-    part = arguments.only or ("e2e" if arguments.name else None)
-
+    # Then what was started is ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     counts = Counts()
-    if part in (None, "lint") and not arguments.soak:
-        heading("formatting and lints")
-        check(counts, "cargo fmt --check", [CARGO, "fmt", "--all", "--check"], "fmt")
-        check(counts, "cargo clippy",
-              [CARGO, "clippy", "--release", "--locked", "--workspace", "--all-targets", "--quiet",
-               "--", "-D", "warnings"], "clippy")
-    if part in (None, "rust"):
-        heading("Rust tests")
-        rust_tests(counts, arguments.soak)
-    if part in (None, "e2e"):
-        heading("end-to-end tests")
-        e2e_tests(counts, arguments.name, arguments.soak)
+    run_parts(counts, arguments)
 
+    if counts.times:
+        heading(f"the {SLOWEST} slowest")
+        print("\n".join(counts.slowest()))
     print()
     for name in counts.failures:
         print(f"failed: {name}")
@@ -257,6 +369,27 @@ def main():
     else:
         print(counts.line())
     return 1 if counts.failed else 0
+
+
+def run_parts(counts, arguments):
+    part = arguments.only or ("e2e" if arguments.name else None)
+    if part in (None, "lint") and not arguments.soak:
+        heading("formatting and lints")
+        check(counts, "cargo fmt --check", [CARGO, "fmt", "--all", "--check"], "fmt")
+        check(counts, "cargo clippy",
+              [CARGO, "clippy", "--release", "--locked", "--workspace", "--all-targets", "--quiet",
+               "--", "-D", "warnings"], "clippy")
+    if part == "lint":
+        return
+    heading("compiling")
+    if not compiles(counts, part):
+        return
+    if part in (None, "rust"):
+        heading("Rust tests")
+        rust_tests(counts, arguments.soak)
+    if part in (None, "e2e"):
+        heading("end-to-end tests")
+        e2e_tests(counts, arguments.name, arguments.soak, arguments.at_once)
 
 
 if __name__ == "__main__":

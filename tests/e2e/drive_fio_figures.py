@@ -3,6 +3,8 @@
 `null` engine, which does nothing, and with libaio on a file in memory. Figures that depend on time are held against
 each other, by the same rules in all documents."""
 
+# Alone: fio measures time, and how deep its queue is depends on it.
+
 import json
 import os
 import pathlib

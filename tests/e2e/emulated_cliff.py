@@ -3,6 +3,8 @@
 persistent cache is full of entries, and then wait for bands to be cleaned. The same requests, simulated,
 take as long as they took."""
 
+# Alone: it measures how long writes take.
+
 import csv
 import json
 import os

@@ -3,6 +3,8 @@
 in all their subsets, and every workload of up to three requests. CRASHTEST_POINTS (a multiple of 20,000) makes the
 first two shorter and leaves out the workloads of three; make soak runs it whole."""
 
+# Alone: it takes every core.
+
 import json
 import os
 import re

@@ -2,6 +2,8 @@
 """The jobs of docs/fit.md, made by fio itself in wall time on an emulated drive of 1/64 of the size, and what
 `imbrex drive fit` says to the logs that fio wrote: the parameters of the drive file, within a tenth."""
 
+# Alone: it measures how long requests take.
+
 import json
 import pathlib
 import re

@@ -4,6 +4,8 @@ each flush with no request outstanding both logs are marked; each log is then re
 a server recovers from it must be exactly what was written up to that flush. It tests that a flush leaves
 nothing pending; writes that no flush covers are the business of `imbrex crashtest`."""
 
+# Alone: its guest takes much of the memory.
+
 import json
 import os
 import pathlib

@@ -3,6 +3,8 @@
 the restart the file system's journal and PostgreSQL's recovery find everything that was committed, and page
 checksums, B-trees and the file system are whole."""
 
+# Alone: its guest takes much of the memory.
+
 import glob
 import os
 import sys

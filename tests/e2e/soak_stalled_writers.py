@@ -3,6 +3,8 @@
 of the payload, or sending a byte a second. No request may take over 2 s longer than without them, whichever way they stall. Some
 come back whenever the server closes their connection."""
 
+# Alone: it measures how long requests take.
+
 import socket
 import threading
 import time
