@@ -344,6 +344,12 @@ def run_e2e(counts, tests, binary, soak, at_once):
             test.remove_files()
 
 
+def end_on_signals():
+    """Whoever ends this program ends what it has started too."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
 def main():
     parser = argparse.ArgumentParser(description="Run the tests and count the results.")
     parser.add_argument("--soak", action="store_true", help="run the long tests instead")
@@ -353,8 +359,7 @@ def main():
     parser.add_argument("name", nargs="*",
                         help="part of the file name of the end-to-end tests to run")
     arguments = parser.parse_args()
-    # Then what was started is ended too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    end_on_signals()
     counts = Counts()
     run_parts(counts, arguments)
 
