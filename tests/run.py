@@ -42,7 +42,8 @@ AT_ONCE = 2
 POLL_S = 0.02
 SLOWEST = 20
 # They begin first, so that none of them goes on when everything else is done.
-LONGEST_FIRST = ()
+LONGEST_FIRST = ("second_reader.py", "fio_verify.py", "kill_nine.py", "nbdcopy_round_trip.py", "lost_disk.py", "instructions.py",
+                 "ext4_fsck.py", "labels_elsewhere.py", "two_on_one.py", "kill_nine_in_flight.py", "check_every_stack.py")
 
 ALONE = re.compile(r"^# Alone: (?P<reason>.+)$", re.MULTILINE)
 RUST_RESULT = re.compile(r"^test (?P<name>.+) \.\.\. (?P<result>ok|FAILED|ignored)\b")
