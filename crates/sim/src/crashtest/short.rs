@@ -197,13 +197,13 @@ fn moments(log: &Log, first: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Lets every call of the workload fail, one after the other, writes in each of their ways, and returns
-/// how many trials there were.
+/// Lets the calls of the workload fail, one after the other, writes in each of their ways, and returns
+/// how many trials there were. Of so many trials in a row, `every`, it makes one.
 ///
 /// # Errors
 /// When a request that should not fail does, or anything lies afterwards.
-pub fn error_at_every_call(faulty: &Faulty<'_>, seed: u64) -> Result<u64, String> {
-    let mut tried = 0;
+pub fn error_at_calls(faulty: &Faulty<'_>, seed: u64, every: u64) -> Result<u64, String> {
+    let (mut number, mut tried) = (0_u64, 0);
     for member in 0..faulty.members() {
         for (call, class, kind) in [
             (CallKind::Read, FaultClass::ReadError, FaultKind::Error),
@@ -213,8 +213,12 @@ pub fn error_at_every_call(faulty: &Faulty<'_>, seed: u64) -> Result<u64, String
             (CallKind::Flush, FaultClass::FlushError, FaultKind::Error),
         ] {
             for nth in 0..faulty.calls(member, call) {
+                number += 1;
+                if !(number - 1).is_multiple_of(every) {
+                    continue;
+                }
                 let fault = Fault { member, call, nth, kind };
-                let mut rng = Rng::new(seed, tried);
+                let mut rng = Rng::new(seed, number - 1);
                 faulty
                     .try_fault(fault, class, &mut rng)
                     .map_err(|what| format!("{} of member {member}: {what}", class.name()))?;

@@ -1,33 +1,43 @@
 //! Whole stacks of HWSR and of its baseline: a write buffer with its log, a read cache, a translation.
 
-use super::{JOBS, OPTIONS};
+use super::{FAILING_CALLS, JOBS, OPTIONS, tells_errors};
 use imbrex_core::planted::PlantedBug;
-use imbrex_sim::crashtest::campaign::{POINTS, points_to_find, run_seeds, steps_of};
-use imbrex_sim::crashtest::fault_points::{self, Faulty};
+use imbrex_sim::crashtest::campaign::{POINTS, points_to_find, run_seeds};
 use imbrex_sim::crashtest::image::EXHAUSTIVE_PENDING_MAX;
-use imbrex_sim::crashtest::short::{error_at_every_call, run_short, workloads};
+use imbrex_sim::crashtest::short::{run_short, workloads};
 use imbrex_sim::crashtest::stacks;
 use imbrex_sim::crashtest::summary::Summary;
-use imbrex_sim::crashtest::trial::Setting;
 
 /// The seeds of the everyday search.
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 6;
+/// Those of the soak.
+const MORE_SEEDS: u64 = 20;
 /// The stacks.
-const STACKS: [&str; 2] = ["hwsr", "s-block"];
+pub const STACKS: [&str; 2] = ["hwsr", "s-block"];
 
-#[test]
-fn the_stacks_lose_nothing() {
+fn lose_nothing(seeds: u64) {
     for name in STACKS {
         let subject = stacks::subject(name).expect("a stack");
-        let totals = run_seeds(&subject, 0..SEEDS, OPTIONS, JOBS);
-        println!("{}", Summary::new(name, SEEDS, &totals, "").to_text());
+        let totals = run_seeds(&subject, 0..seeds, OPTIONS, JOBS);
+        println!("{}", Summary::new(name, seeds, &totals, "").to_text());
         assert!(totals.failures.is_empty(), "{:?}", totals.failures);
-        assert_eq!(totals.points, SEEDS * POINTS, "{name}");
+        assert_eq!(totals.points, seeds * POINTS, "{name}");
         assert!(totals.deep >= totals.points / 20, "{name}");
         for run in &totals.runs {
             assert!(run.bands_rewritten >= 10, "{name}: {run:?}");
         }
     }
+}
+
+#[test]
+fn the_stacks_lose_nothing() {
+    lose_nothing(SEEDS);
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn the_stacks_lose_nothing_in_more_runs() {
+    lose_nothing(MORE_SEEDS);
 }
 
 /// Seeds at which a long search once found a read below a write buffer, of a block that was about to
@@ -74,15 +84,8 @@ fn short_workloads_survive_every_cut() {
 }
 
 #[test]
-fn an_error_at_any_call_is_told() {
+fn an_error_at_a_call_is_told() {
     for name in STACKS {
-        let subject = stacks::subject(name).expect("a stack");
-        let setting = Setting { subject: &subject, seed: 1, plant: None };
-        let steps = &steps_of(&subject, 1)[..fault_points::STEPS];
-        let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{name}: {what}"));
-        match error_at_every_call(&faulty, 7) {
-            Ok(calls) => assert!(calls > 50, "{name}: {calls} calls"),
-            Err(what) => panic!("{name}: {what}"),
-        }
+        assert!(tells_errors(name, 1, 7, FAILING_CALLS) > 50 / FAILING_CALLS);
     }
 }

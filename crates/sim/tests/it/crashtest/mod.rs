@@ -12,7 +12,7 @@ use imbrex_sim::crashtest::campaign::{
 };
 use imbrex_sim::crashtest::fault_points::{self, Faulty};
 use imbrex_sim::crashtest::image::EXHAUSTIVE_PENDING_MAX;
-use imbrex_sim::crashtest::short::{error_at_every_call, run_short, workloads};
+use imbrex_sim::crashtest::short::{error_at_calls, run_short, workloads};
 use imbrex_sim::crashtest::shrink::shrink;
 use imbrex_sim::crashtest::stacks;
 use imbrex_sim::crashtest::summary::Summary;
@@ -95,14 +95,24 @@ fn the_pore_stack_loses_nothing() {
     }
 }
 
-#[test]
-fn the_other_stacks_lose_nothing() {
+fn other_stacks_lose_nothing(seeds: std::ops::Range<u64>) {
     // The first has a test of its own; a plain disk has no layer that answers for faults.
     for name in stacks::ready_made().skip(1).filter(|name| *name != "cmr-only") {
         let subject = stacks::subject(name).expect("a stack");
-        let totals = run_seeds(&subject, 0..4, OPTIONS, JOBS);
+        let totals = run_seeds(&subject, seeds.clone(), OPTIONS, JOBS);
         assert!(totals.failures.is_empty(), "{name}: {:?}", totals.failures);
     }
+}
+
+#[test]
+fn the_other_stacks_lose_nothing() {
+    other_stacks_lose_nothing(0..2);
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn the_other_stacks_lose_nothing_in_more_runs() {
+    other_stacks_lose_nothing(2..20);
 }
 
 #[test]
@@ -203,41 +213,64 @@ fn bugs_planted_in_a_translation_on_two_disks_are_found() {
     assert!(unnoticed.is_empty(), "not noticed: {unnoticed:?}");
 }
 
-#[test]
-fn an_error_at_any_call_of_a_translation_on_two_disks_is_told() {
-    let subject = stacks::subject("smr-two-ports").expect("a stack");
-    let setting = Setting { subject: &subject, seed: 3, plant: None };
-    let steps = &steps_of(&subject, 3)[..fault_points::STEPS];
-    let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{what}"));
-    match error_at_every_call(&faulty, 3) {
-        Ok(calls) => assert!(calls > 1_000, "{calls} calls"),
-        Err(what) => panic!("{what}"),
-    }
+/// Of so many calls in a row one fails in the everyday search. A prime, so that it is not the same one
+/// of a layer's pattern each time.
+const FAILING_CALLS: u64 = 7;
+
+/// Lets calls of a stack fail while it is served the steps of a seed; answers how many.
+fn tells_errors(name: &str, seed: u64, choices: u64, every: u64) -> u64 {
+    let subject = stacks::subject(name).expect("a stack");
+    let setting = Setting { subject: &subject, seed, plant: None };
+    let steps = &steps_of(&subject, seed)[..fault_points::STEPS];
+    let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{name}: {what}"));
+    let calls = error_at_calls(&faulty, choices, every);
+    let calls = calls.unwrap_or_else(|what| panic!("{name}: {what}"));
+    println!("{name}: {calls} calls failed");
+    calls
 }
 
 #[test]
-fn an_error_at_any_call_of_the_pore_stack_is_told() {
-    let subject = stacks::subject("pore").expect("a stack");
-    let setting = Setting { subject: &subject, seed: 2, plant: None };
-    let steps = &steps_of(&subject, 2)[..fault_points::STEPS];
-    let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{what}"));
-    match error_at_every_call(&faulty, 2) {
-        Ok(calls) => assert!(calls > 1_000, "{calls} calls"),
-        Err(what) => panic!("{what}"),
-    }
+fn an_error_at_a_call_of_a_translation_on_two_disks_is_told() {
+    assert!(tells_errors("smr-two-ports", 3, 3, FAILING_CALLS) > 1_000 / FAILING_CALLS);
 }
 
 #[test]
-fn short_workloads_on_the_pore_stack_survive_every_cut() {
+fn an_error_at_a_call_of_the_pore_stack_is_told() {
+    assert!(tells_errors("pore", 2, 2, FAILING_CALLS) > 1_000 / FAILING_CALLS);
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn an_error_at_any_call_of_a_stack_is_told() {
+    assert!(tells_errors("smr-two-ports", 3, 3, 1) > 1_000);
+    assert!(tells_errors("pore", 2, 2, 1) > 1_000);
+    for name in hwsr::STACKS {
+        assert!(tells_errors(name, 1, 7, 1) > 50);
+    }
+}
+
+/// Plays every workload of one or two requests, and some of three; soak_crashtest.py plays all of those.
+fn short_workloads(longer: u64) {
     let subject = stacks::subject("pore").expect("a stack");
-    let workloads = workloads(&subject, 2, 2_000);
+    let workloads = workloads(&subject, 2, longer);
     let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS);
     println!(
         "{} workloads, {} moments, {} of them with more pending writes, {} points, {} recoveries",
         totals.workloads, totals.windows, totals.windows_left_out, totals.points, totals.recoveries
     );
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
-    assert_eq!(totals.workloads, 19 + 19 * 19 + 2_000);
+    assert_eq!(totals.workloads, 19 + 19 * 19 + longer);
+}
+
+#[test]
+fn short_workloads_on_the_pore_stack_survive_every_cut() {
+    short_workloads(200);
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn more_short_workloads_on_the_pore_stack_survive_every_cut() {
+    short_workloads(2_000);
 }
 
 #[test]
@@ -319,7 +352,7 @@ fn an_error_at_any_call_is_told_and_nothing_lies_afterwards() {
     let setting = Setting { subject: &subject, seed: 1, plant: None };
     let steps = &steps_of(&subject, 1)[..fault_points::STEPS];
     let faulty = Faulty::make(setting, steps).unwrap_or_else(|what| panic!("{what}"));
-    match error_at_every_call(&faulty, 1) {
+    match error_at_calls(&faulty, 1, 1) {
         Ok(calls) => assert!(calls > 200, "{calls} calls"),
         Err(what) => panic!("{what}"),
     }
