@@ -72,15 +72,26 @@ fn the_bugs_that_they_can_have_are_found() {
     }
 }
 
-#[test]
-fn short_workloads_survive_every_cut() {
+/// Plays every workload of one request, and some of two.
+fn survive_every_cut(longer: u64) {
     for name in STACKS {
         let subject = stacks::subject(name).expect("a stack");
-        let workloads = workloads(&subject, 1, 40);
+        let workloads = workloads(&subject, 1, longer);
         let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS);
         assert!(totals.failures.is_empty(), "{name}: {:?}", totals.failures);
         assert!(totals.points > totals.windows, "{name}: {totals:?}");
     }
+}
+
+#[test]
+fn short_workloads_survive_every_cut() {
+    survive_every_cut(10);
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn more_short_workloads_survive_every_cut() {
+    survive_every_cut(40);
 }
 
 #[test]
