@@ -71,12 +71,7 @@ fn line_of_table(text: &str, name: &str) -> usize {
         let mut keys = tables.get_ref().keys();
         keys.find(|key| key.get_ref() == name).map(|key| key.span().start)
     });
-    found.map_or(1, |at| line_at(text, at))
-}
-
-/// The line of a place in a text, from 1.
-fn line_at(text: &str, at: usize) -> usize {
-    1 + text[..at.min(text.len())].matches('\n').count()
+    1 + found.map_or(0, |at| text[..at].matches('\n').count())
 }
 
 /// Reads the nodes of a text, which came from `file`: its tables `node`.
@@ -138,7 +133,9 @@ impl NodeLines {
 
 /// The lines of the nodes of a text that is TOML.
 fn lines_of_nodes(text: &str) -> Vec<NodeLines> {
-    let line = |at: usize| line_at(text, at);
+    // Found once, because a text may have as many keys as lines.
+    let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let line = |at: usize| 1 + ends.partition_point(|end| *end < at);
     let Ok(stack) = DeTable::parse(text) else {
         return vec![];
     };
