@@ -17,7 +17,7 @@ CIRCLE_FILES_MAX = 3
 CIRCLES_KNOWN = {
     "cli": [5],
     "drives": [15],
-    "report": [6, 4],
+    "report": [4],
     "serve": [9, 6],
     "sim": [11, 10, 6],
     "stack": [31],

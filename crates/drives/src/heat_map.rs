@@ -25,6 +25,19 @@ pub struct HeatMap {
     pub blocks: Vec<u32>,
 }
 
+impl HeatMap {
+    /// Blocks written in each time bin, whatever the address.
+    pub fn blocks_by_time(&self) -> Vec<u64> {
+        let mut sums = vec![0; self.time_bins as usize];
+        for row in self.blocks.chunks_exact(sums.len().max(1)) {
+            for (sum, blocks) in sums.iter_mut().zip(row) {
+                *sum += u64::from(*blocks);
+            }
+        }
+        sums
+    }
+}
+
 /// Blocks written, by address and time.
 ///
 /// The rows adapt to the addresses written as the columns do to time: they start at 1 MiB each and

@@ -2,7 +2,7 @@
 
 use super::arm::{AccessTime, Direction};
 use super::tallies::{Tallies, add};
-use crate::HeatMapRecorder;
+use crate::{HeatMap, HeatMapRecorder};
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Cause, Operation};
 use imbrex_core::units::{Duration, Instant};
@@ -139,9 +139,10 @@ impl DiskStatistics {
         self.write_map.replace(Some(WriteMap { extent, recorder }));
     }
 
-    /// Takes out the map of writes and ends its recording.
-    pub fn take_write_map(&self) -> Option<HeatMapRecorder> {
-        self.write_map.take().map(|map| map.recorder)
+    /// The map of writes of a run that ended at an instant; none where nothing asked for it.
+    pub fn write_map(&self, ended_at: Instant) -> Option<HeatMap> {
+        let mut map = self.write_map.borrow_mut();
+        map.as_mut().map(|map| map.recorder.heat_map(ended_at.0))
     }
 
     #[inline]
@@ -224,7 +225,7 @@ mod tests {
         assert_eq!(statistics.busy_total(), Duration(28));
         assert_eq!(statistics.busy(Direction::Read, Cause::Cleaning), Duration(7));
         assert_eq!(statistics.rotation_time(), Duration(8));
-        let map = statistics.take_write_map().unwrap().heat_map(10);
+        let map = statistics.write_map(Instant(10)).unwrap();
         assert_eq!(map.blocks.iter().sum::<u32>(), 1);
     }
 

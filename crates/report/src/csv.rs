@@ -1,16 +1,21 @@
-//! One CSV file beside each figure, for gnuplot, pandas and the like.
+//! One CSV file beside each figure, one of what the nodes have counted and one of each table that a
+//! kind of node makes, for gnuplot, pandas and the like.
 //!
 //! Every file has a header line and starts its rows with the run; undefined numbers are empty.
 
 use std::fmt::Write as _;
 
+use super::kind_tables::KindTable;
+use super::node_table::Cell;
 use super::report::{Report, Run, Series};
 use super::segment_use::SEGMENT_METRICS;
+use imbrex_core::counters::declared;
 use imbrex_core::operation::Cause;
 
 impl Report {
-    /// File names and contents: a summary of the runs, then one file a figure.
-    pub fn to_csv(&self) -> Vec<(&'static str, String)> {
+    /// File names and contents: a summary of the runs, one file a figure, the counters of the nodes, then
+    /// the tables of kinds of node.
+    pub fn to_csv(&self) -> Vec<(String, String)> {
         let mut files = vec![
             ("summary.csv", self.summary()),
             ("io.csv", self.io()),
@@ -25,7 +30,25 @@ impl Report {
         if self.runs.iter().any(|run| !run.figures.series.is_empty()) {
             files.push(("series.csv", self.gauges()));
         }
-        files
+        files.push(("nodes.csv", self.nodes()));
+        let files = files.into_iter().map(|(name, text)| (name.to_string(), text));
+        let tables = self.kind_tables();
+        files.chain(tables.iter().map(|table| (table.like.file(), of_kind(table)))).collect()
+    }
+
+    /// What every node has counted.
+    fn nodes(&self) -> String {
+        let mut csv = Csv::new("run,node,counter,unit,value");
+        for run in &self.runs {
+            for (node, counts) in &run.nodes {
+                for (counter, value) in counts {
+                    let unit = declared(counter).map_or("", |known| known.unit.name());
+                    csv.text(&run.label()).text(node).text(counter).text(unit);
+                    csv.integer(Some(*value)).end();
+                }
+            }
+        }
+        csv.text
     }
 
     /// Segments rewritten and the hits of the caches before them.
@@ -188,6 +211,27 @@ impl Report {
         }
         csv.text
     }
+}
+
+/// The tables of one name of all nodes of a kind.
+fn of_kind(table: &KindTable<'_>) -> String {
+    let columns = table.like.columns.iter().map(|column| column.name.as_str());
+    let header: Vec<&str> = ["run", "node"].into_iter().chain(columns).collect();
+    let mut csv = Csv::new(&header.join(","));
+    for (_, run, table) in &table.of_nodes {
+        for row in &table.rows {
+            csv.text(&run.label()).text(&table.node);
+            for cell in row {
+                match cell {
+                    Cell::Text(text) => csv.text(text),
+                    Cell::Count(count) => csv.integer(Some(*count)),
+                    Cell::Number(_) | Cell::Absent => csv.number(cell.as_number()),
+                };
+            }
+            csv.end();
+        }
+    }
+    csv.text
 }
 
 struct Csv {

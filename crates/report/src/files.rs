@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::report::Report;
 
-/// Names of all files that a report may be written as.
-pub const REPORT_FILES: [&str; 10] = [
+/// Names of all files that a report may be written as, beside those of the tables that kinds of node make
+/// ([`TableOfKind::file`](super::TableOfKind::file)).
+pub const REPORT_FILES: [&str; 11] = [
     "report.json",
     "report.html",
     "summary.csv",
@@ -17,6 +18,7 @@ pub const REPORT_FILES: [&str; 10] = [
     "band_writes.csv",
     "segments.csv",
     "series.csv",
+    "nodes.csv",
 ];
 
 impl Report {
@@ -24,11 +26,17 @@ impl Report {
     /// missing; gives their paths. Errors name the file.
     pub fn write_to(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         std::fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
-        let mut files = vec![("report.json", self.to_json()), ("report.html", self.to_html())];
+        let mut files = vec![
+            ("report.json".to_string(), self.to_json()),
+            ("report.html".to_string(), self.to_html()),
+        ];
         files.extend(self.to_csv());
-        let write = |(name, text): (&str, String)| {
-            assert!(REPORT_FILES.contains(&name), "{name} is in the list");
-            let path = folder.join(name);
+        let of_kinds: Vec<String> =
+            self.kind_tables().iter().map(|table| table.like.file()).collect();
+        let write = |(name, text): (String, String)| {
+            let is_fixed = REPORT_FILES.contains(&name.as_str());
+            assert!(is_fixed != of_kinds.contains(&name), "{name} is in one of the lists");
+            let path = folder.join(&name);
             std::fs::write(&path, text).map_err(|error| named(&path, &error))?;
             Ok(path)
         };

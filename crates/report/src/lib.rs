@@ -5,6 +5,7 @@
 
 mod by_cause;
 mod csv;
+mod drawn;
 mod event_use;
 mod files;
 mod form_table;
@@ -12,9 +13,11 @@ pub mod format;
 mod headline;
 mod histogram;
 mod html;
+mod kind_tables;
 mod left;
 mod movement;
 mod no_cleaning;
+mod node_table;
 pub mod page;
 mod recorder;
 mod report;
@@ -35,6 +38,7 @@ pub use histogram::LatencyHistogram;
 pub use imbrex_drives::HeatMap;
 pub use movement::{MemberMovement, MovementCounts};
 pub use no_cleaning::NoCleaning;
+pub use node_table::{Cell, Column, NodeTable, TableOfKind};
 pub use recorder::{Recorder, SERIES_BUCKETS};
 pub use report::label;
 pub use report::{
@@ -43,7 +47,7 @@ pub use report::{
     WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
 };
 pub use run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
-pub use series::{GaugeSeries, SumSeries};
+pub use series::{GaugeSeries, SumSeries, rates};
 pub use status::{device_status, node_status};
 pub use table::TableStyle;
 pub use zone_use::ZoneUse;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::by_cause::ByCause;
 use super::event_use::EventUse;
 use super::movement::MemberMovement;
+use super::node_table::NodeTable;
 use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
@@ -168,6 +169,10 @@ pub struct Run {
     /// What every node of the stack has counted, by the name of the node and that of the counter.
     #[serde(default)]
     pub nodes: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The tables and series that kinds of node make of their nodes, in the order of the stack file; absent
+    /// without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<NodeTable>,
     /// The nodes that the keys of this run without a node are about, by what they are: `cache`,
     /// `translation`, `zones`. Each in the order of the stack file.
     #[serde(default)]
@@ -376,6 +381,7 @@ impl Run {
             disks: Vec::new(),
             movement: MemberMovement::default(),
             nodes: BTreeMap::new(),
+            tables: Vec::new(),
             roles: BTreeMap::new(),
             configuration: Value::Null,
             resolved: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! What a stack of segments did: segments or S-blocks rewritten, the write buffer and the read cache.
 
-use super::html::CHART_RUNS_MAX;
+use super::drawn::CHART_RUNS_MAX;
 use super::ratio;
 use super::report::{Report, Run};
 

@@ -2,10 +2,21 @@
 //!
 //! A series has a fixed number of [buckets](Buckets).
 
+use super::node_table::Cell;
 use super::report::Series;
 use imbrex_drives::time_buckets::{Buckets, halve};
 
 const NS_PER_S: f64 = 1e9;
+
+impl Series {
+    /// The rows of a table over time with one value.
+    pub fn rows(&self) -> Vec<Vec<Cell>> {
+        let row = |(index, value): (usize, &f64)| {
+            vec![Cell::Number(index as f64 * self.bucket_s), Cell::Number(*value)]
+        };
+        self.values.iter().enumerate().map(row).collect()
+    }
+}
 
 /// Amounts that add up, such as bytes completed.
 #[derive(Clone, Debug)]
@@ -27,24 +38,10 @@ impl SumSeries {
     }
 
     /// Amount per second in each bucket, times `scale`, for a run that ended at `end_ns`. The last
-    /// bucket ends there: what was added at the end or later counts in it, and an end in the first
-    /// half of a bucket lengthens the one before, or a single request would look like a burst.
+    /// bucket ends there, as that of [`rates`].
     pub fn rates(&mut self, end_ns: u64, scale: f64) -> Series {
         self.reach(end_ns.saturating_sub(1));
-        let width_ns = self.buckets.width_ns;
-        let mut used = self.buckets.used(end_ns);
-        if used > 1 && self.buckets.covered_ns(used - 1, end_ns) < width_ns / 2 {
-            used -= 1;
-        }
-        let rate = |i: usize| {
-            let (sum, ns) = match i + 1 == used {
-                true => (self.sums[i..].iter().sum(), end_ns.saturating_sub(i as u64 * width_ns)),
-                false => (self.sums[i], width_ns),
-            };
-            round_significant(sum as f64 * scale * NS_PER_S / ns.max(1) as f64)
-        };
-        let values = (0..used).map(rate).collect();
-        Series { bucket_s: width_ns as f64 / NS_PER_S, values }
+        rates(&self.sums, self.buckets.width_ns, end_ns, scale)
     }
 
     fn reach(&mut self, at_ns: u64) {
@@ -53,6 +50,26 @@ impl SumSeries {
             self.buckets.width_ns *= 2;
         }
     }
+}
+
+/// Amount per second in each of some buckets of `width_ns` nanoseconds, times `scale`, for a run that ended
+/// at `end_ns`. The last bucket ends there: what is in it and in those behind it counts in it, and an end in
+/// the first half of a bucket lengthens the one before, or a single request would look like a burst.
+pub fn rates(sums: &[u64], width_ns: u64, end_ns: u64, scale: f64) -> Series {
+    let buckets = Buckets { width_ns, count: sums.len() };
+    let mut used = buckets.used(end_ns);
+    if used > 1 && buckets.covered_ns(used - 1, end_ns) < width_ns / 2 {
+        used -= 1;
+    }
+    let rate = |i: usize| {
+        let (sum, ns) = match i + 1 == used {
+            true => (sums[i..].iter().sum(), end_ns.saturating_sub(i as u64 * width_ns)),
+            false => (sums[i], width_ns),
+        };
+        round_significant(sum as f64 * scale * NS_PER_S / ns.max(1) as f64)
+    };
+    let values = (0..used).map(rate).collect();
+    Series { bucket_s: width_ns as f64 / NS_PER_S, values }
 }
 
 /// A level that holds until it changes, such as the fill of a cache.

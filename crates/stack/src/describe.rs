@@ -6,7 +6,7 @@ use super::roles::NodeRole;
 use imbrex_core::counters::{Counts, Gauge};
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::{BlockCount, Instant};
-use imbrex_report::{ReplayMode, RequestCounts, Run};
+use imbrex_report::{NodeTable, ReplayMode, RequestCounts, Run};
 use std::collections::BTreeMap;
 
 /// What a report needs to know of a stack.
@@ -219,11 +219,19 @@ impl Describe {
         Some(facts.log_use(stack.counts(node)))
     }
 
-    /// Adds the map of writes to home bands.
-    pub fn add_heat_map(&self, finished_at: Instant, run: &mut Run) {
+    /// Adds what is known when a run has ended: the tables and series of the nodes, and the map of writes to
+    /// home bands.
+    pub fn finish(&self, finished_at: Instant, run: &mut Run) {
+        for node in &self.nodes {
+            let (kind, declared) = (node.facts.kind(), node.facts.tables_of_kind());
+            for (table, rows) in node.facts.reported().tables(finished_at) {
+                assert!(declared.contains(&table), "{kind} declares {}", table.name);
+                run.tables.push(NodeTable::new(&node.name, kind, &table, rows));
+            }
+        }
         for disk in self.disks() {
-            if let Some(mut recorder) = disk.statistics().take_write_map() {
-                run.figures.band_writes = recorder.heat_map(finished_at.0);
+            if let Some(map) = disk.statistics().write_map(finished_at) {
+                run.figures.band_writes = map;
             }
         }
     }

@@ -21,13 +21,19 @@
       .filter(([run, i]) => run.latency.ms.length && !page.isHidden(section, i))
       .map(([run, i]) => [run.label, percentile(tailAt(run.latency, 10 ** at)), colour(i)])],
   };
-  for (const [name, show] of [["throughput", (v) => number(v) + " MiB/s"], ["fill", (v) => (100 * v).toFixed(1) + " %"]]) {
-    readers[name] = (at) => ["At " + number(at) + " s", data.runs.flatMap((run, i) => {
-      const { bucket_s: width, values } = run[name];
-      // The last bucket reaches to the end of the run.
-      const value = at <= run.finish_s ? values[Math.min(Math.floor(at / width), values.length - 1)] : undefined;
-      return values.length ? [[run.label, value === undefined ? "finished" : show(value), colour(i)]] : [];
-    })];
+  // What series had at an instant: strips are { name, index, finish_s, series }.
+  const overTime = (strips, show) => (at) => ["At " + number(at) + " s", strips.map(({ name, index, finish_s, series }) => {
+    const { bucket_s: width, values } = series;
+    // The last bucket reaches to the end of the run.
+    const value = at <= finish_s ? values[Math.min(Math.floor(at / width), values.length - 1)] : undefined;
+    return [name, value === undefined ? "finished" : show(value), colour(index)];
+  })];
+  for (const [key, show] of [["throughput", (v) => number(v) + " MiB/s"], ["fill", (v) => (100 * v).toFixed(1) + " %"]]) {
+    const strips = data.runs.map((run, index) => ({ name: run.label, index, finish_s: run.finish_s, series: run[key] }));
+    readers[key] = overTime(strips.filter(({ series }) => series.values.length), show);
+  }
+  for (const { reader, unit, strips } of data.charts) {
+    readers[reader] = overTime(strips, (v) => unit === "bytes" ? bytes(v) : number(v) + (unit === "number" ? "" : " " + unit));
   }
   page.readPlots((plot, at) => readers[plot.dataset.reader](at, plot.closest("section")));
   page.paintMaps(data.runs.map((run) => run.heat), (map) => one("select", map).value, {

@@ -1,9 +1,9 @@
 //! Stacked horizontal bars: one row a disk, one colour a cause.
 
 use super::super::by_cause::ByCause;
+use super::super::drawn::CHART_RUNS_MAX;
 use super::super::report::{DiskUse, Report};
 use super::super::segment_use::SEGMENT_METRICS;
-use super::CHART_RUNS_MAX;
 use crate::format::{number, optional};
 use crate::page::{chip, escape, open_section};
 use imbrex_core::operation::Cause;

@@ -2,14 +2,33 @@
 
 use serde::Serialize;
 
+use super::super::drawn::CHART_RUNS_MAX;
 use super::super::report::{LatencyCdf, Report, Series};
-use super::CHART_RUNS_MAX;
-use super::lines::total_mib_per_s;
+use super::lines::{Strip, total_mib_per_s};
+use super::tables::charts;
 use crate::page::{PackedHeatMap, json_in_page};
 
 #[derive(Serialize)]
 struct Embedded<'a> {
     runs: Vec<EmbeddedRun<'a>>,
+    /// The charts of tables over time.
+    charts: Vec<EmbeddedChart>,
+}
+
+#[derive(Serialize)]
+struct EmbeddedChart {
+    reader: String,
+    unit: String,
+    strips: Vec<EmbeddedStrip>,
+}
+
+#[derive(Serialize)]
+struct EmbeddedStrip {
+    /// Of the run in the report.
+    index: usize,
+    name: String,
+    finish_s: f64,
+    series: Series,
 }
 
 #[derive(Serialize)]
@@ -33,5 +52,15 @@ pub(super) fn embedded(report: &Report) -> String {
         heat: (!run.figures.band_writes.blocks.is_empty())
             .then(|| PackedHeatMap::of(&run.figures.band_writes, run.costs.finish_s)),
     });
-    json_in_page(&Embedded { runs: runs.collect() })
+    let charts = charts(report).into_iter().map(|chart| EmbeddedChart {
+        reader: chart.reader,
+        unit: chart.column.unit,
+        strips: chart.strips.into_iter().map(embedded_strip).collect(),
+    });
+    json_in_page(&Embedded { runs: runs.collect(), charts: charts.collect() })
+}
+
+fn embedded_strip(strip: Strip) -> EmbeddedStrip {
+    let Strip { index, name, finish_s, series, .. } = strip;
+    EmbeddedStrip { index, name, finish_s, series }
 }

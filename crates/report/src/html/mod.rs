@@ -5,16 +5,14 @@
 //! still there.
 
 mod bars;
+mod counters;
 mod data;
 mod lines;
 mod sections;
+mod tables;
 
 use super::report::Report;
-use crate::page::{COLOURS, document};
-
-/// Runs drawn in the charts at most; the table shows all of them. More lines than this cannot be
-/// told apart, and the page must stay small.
-pub(super) const CHART_RUNS_MAX: usize = COLOURS;
+use crate::page::document;
 
 const SCRIPT: &str = include_str!("../assets/report.js");
 
@@ -34,6 +32,8 @@ impl Report {
         lines::throughput(self, &mut body);
         lines::persistent_cache_fill(self, &mut body);
         sections::heat_map(self, &mut body);
+        tables::of_kinds(self, &mut body);
+        counters::of_nodes(self, &mut body);
         sections::details(self, &mut body);
         document(&format!("imbrex: {}", self.workload.path), &body, &data::embedded(self), SCRIPT)
     }

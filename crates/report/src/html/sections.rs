@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::super::drawn::CHART_RUNS_MAX;
 use super::super::headline::{Contest, contest};
 use super::super::report::{ReplayMode, Report, Run, WorkloadKind};
 use super::super::segment_use::SEGMENT_METRICS;
-use super::CHART_RUNS_MAX;
 use crate::format::{bytes, count, factor, number, optional, percent};
 use crate::page::{chip, escape, open_section};
 

@@ -336,7 +336,7 @@ impl Task<'_> {
         gauges.finish(finished_at, &mut run);
         run.events = events;
         run.movement = recordings.finish(&describe, &engine.stack)?;
-        describe.add_heat_map(finished_at, &mut run);
+        describe.finish(finished_at, &mut run);
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
     }
 

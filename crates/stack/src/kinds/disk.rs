@@ -3,6 +3,7 @@
 use super::drive_managed::{DiskTranslation, Inside, seen_by_host};
 use super::memory::DiskMedia;
 use super::ports::PortNodes;
+use super::reported::Rows;
 use super::slice::use_of;
 use super::{
     Asked, Below, Body, Keeps, Kind, Known, Node, Offer, OnDisk, Part, Planned, Reported, World,
@@ -12,14 +13,14 @@ use crate::config::ConfigError;
 use imbrex_core::counters::Counter;
 use imbrex_core::disk::{Geometry, Survival};
 use imbrex_core::slice::FlushFailure;
-use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
 use imbrex_drives::keys;
 use imbrex_drives::quantity::{Rate, Size};
 use imbrex_drives::{
     AnyWord, AreaUse, Direction, DiskDesign, DiskOptions, DiskStatistics, Drive, MediaModel, OnOff,
     OperationKind, Word,
 };
-use imbrex_report::{ByCause, DiskAreaUse, DiskUse};
+use imbrex_report::{ByCause, Cell, Column, DiskAreaUse, DiskUse, TableOfKind, rates};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -70,7 +71,41 @@ keys! {
 
 impl Kind for DiskConfig {
     const NAME: &'static str = "disk";
+    const TABLES: &'static [TableOfKind] = &[AREAS, HOME_WRITES];
 }
+
+/// Use of the parts of a disk that a translation has divided.
+const AREAS: TableOfKind = TableOfKind {
+    name: "areas",
+    title: "Use of the areas of disks",
+    sentence: "What the medium read and wrote in each part of a disk that a translation has divided, and how \
+               long it was busy there. An operation counts where it starts.",
+    over_time: false,
+    columns: &[
+        Column::new(
+            "area",
+            "",
+            "What is there; that of a translation on a slice begins with its name.",
+        ),
+        Column::new("read_bytes", "bytes", "Bytes the medium read."),
+        Column::new("written_bytes", "bytes", "Bytes the medium wrote."),
+        Column::new("read_time_s", "s", "Time busy reading."),
+        Column::new("write_time_s", "s", "Time busy writing."),
+    ],
+};
+
+/// Writes to the bands of a disk over time.
+const HOME_WRITES: TableOfKind = TableOfKind {
+    name: "home_writes",
+    title: "Home writes of disks over time",
+    sentence: "What the medium wrote to home bands in a second: when bands were cleaned, and how much that \
+               took. Of several translations on one disk, those of the last.",
+    over_time: true,
+    columns: &[
+        TableOfKind::TIME,
+        Column::new("written_mib_per_s", "MiB/s", "Written to home bands, by whatever cause."),
+    ],
+};
 
 impl Node for DiskConfig {
     fn name(&self) -> &str {
@@ -236,6 +271,17 @@ impl DescribeDisk {
         &self.statistics
     }
 
+    /// The rows of the writes to its bands; none where nothing was written there.
+    fn home_writes(&self, ended_at: Instant) -> Rows {
+        let map = self.statistics.write_map(ended_at).filter(|map| !map.blocks.is_empty());
+        let series = map.map(|map| {
+            let width_ns = (map.time_bin_s * 1e9).round() as u64;
+            let mib_per_block = BLOCK_BYTES as f64 / f64::from(1 << 20);
+            rates(&map.blocks_by_time(), width_ns, ended_at.0, mib_per_block)
+        });
+        series.map_or_else(Rows::new, |series| series.rows())
+    }
+
     /// What it did, as reports tell it.
     pub(crate) fn disk_use(&self) -> DiskUse {
         let s = &self.statistics;
@@ -263,6 +309,24 @@ impl Reported for DescribeDisk {
     fn others(&self) -> Vec<(Counter, u64)> {
         use_of(&self.statistics)
     }
+
+    fn tables(&self, ended_at: Instant) -> Vec<(TableOfKind, Rows)> {
+        let areas: Rows = self.statistics.areas().iter().map(row_of_area).collect();
+        let home_writes = self.home_writes(ended_at);
+        let all = [(AREAS, areas), (HOME_WRITES, home_writes)];
+        all.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
+    }
+}
+
+fn row_of_area(area: &AreaUse) -> Vec<Cell> {
+    let DiskAreaUse { name, read_bytes, written_bytes, read_time_s, write_time_s } = area_use(area);
+    vec![
+        Cell::Text(name),
+        Cell::Count(read_bytes),
+        Cell::Count(written_bytes),
+        Cell::Number(read_time_s),
+        Cell::Number(write_time_s),
+    ]
 }
 
 fn area_use(area: &AreaUse) -> DiskAreaUse {

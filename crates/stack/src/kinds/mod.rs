@@ -18,6 +18,7 @@ mod persistent_cache_settings;
 pub(super) mod policies;
 mod ports;
 mod read_cache;
+mod reported;
 mod s_block;
 mod segment_geometry;
 mod segments;
@@ -34,6 +35,7 @@ pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{PolicyConfig, PoreConfig, policy_key};
 pub use read_cache::ReadCacheConfig;
+pub(super) use reported::Reported;
 pub use s_block::SBlockConfig;
 pub use segments::SegmentsConfig;
 pub use slice::SliceConfig;
@@ -46,10 +48,8 @@ use super::areas::Footprint;
 use super::config::{ConfigError, StackConfig};
 use super::durability::JournalKeys;
 use super::options::BuildOptions;
-use super::roles::NodeRole;
 use dedicated::DedicatedConfig;
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::counters::{Counter, Group};
 use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Layer, Port};
@@ -60,10 +60,9 @@ use imbrex_drives::keys::{Key, KeyError, Keys};
 use imbrex_drives::quantity::SizeOrShare;
 use imbrex_drives::toml_error::nearest;
 use imbrex_drives::{DiskDesign, DiskStatistics, Drive, HostManagedConfig};
-use imbrex_report::Run;
+use imbrex_report::TableOfKind;
 pub use ports::PortNodes;
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
@@ -131,6 +130,20 @@ macro_rules! kinds {
                     $(Facts::$variant(facts) => facts),*
                 }
             }
+
+            /// The name of its kind.
+            pub(super) fn kind(&self) -> &'static str {
+                match self {
+                    $(Facts::$variant(_) => <$config as Kind>::NAME),*
+                }
+            }
+
+            /// The tables that its kind declares.
+            pub(super) fn tables_of_kind(&self) -> &'static [TableOfKind] {
+                match self {
+                    $(Facts::$variant(_) => <$config as Kind>::TABLES),*
+                }
+            }
         }
 
         impl Serialize for NodeConfig {
@@ -149,6 +162,7 @@ macro_rules! kinds {
                 place: <$config as Kind>::PLACE,
                 keys: <$config as Keys>::keys(),
                 of_policies: <$config as Kind>::of_policies(),
+                tables: <$config as Kind>::TABLES,
             }),*]
         }
     };
@@ -400,6 +414,15 @@ pub struct KindKeys {
     pub keys: Vec<Key>,
     /// Of a cache: the keys of each policy.
     pub of_policies: Vec<(&'static str, Vec<Key>)>,
+    /// The tables and series that reports have of its nodes.
+    pub tables: &'static [TableOfKind],
+}
+
+impl KindKeys {
+    /// The names of the CSV files of its tables.
+    pub fn table_files(&self) -> impl Iterator<Item = String> {
+        self.tables.iter().map(|table| table.file(self.kind))
+    }
 }
 
 /// Whether a key is among others, under its name or an older one.
@@ -414,6 +437,9 @@ pub(super) trait Kind: Node + Keys {
 
     /// Where it stands.
     const PLACE: Place = Place::Own;
+
+    /// The tables and series of its own that reports have of its nodes.
+    const TABLES: &'static [TableOfKind] = &[];
 
     /// The keys that it has under each policy alone.
     fn of_policies() -> Vec<(&'static str, Vec<Key>)> {
@@ -781,38 +807,6 @@ known_of! {
     s_blocks: SBlock(s_block::Facts),
     /// What is known of a write buffer in memory.
     buffer: MemoryBuffer(memory_buffer::Facts),
-}
-
-/// How a kind of node is reported.
-pub(super) trait Reported {
-    /// What it counts in the core.
-    fn groups(&self) -> Vec<Group> {
-        vec![]
-    }
-
-    /// The keys whose value follows from more than the node: what lies below, the workload, the scale.
-    fn resolved(&self) -> Map<String, Value> {
-        Map::new()
-    }
-
-    /// What it is to the keys of a run that name no node.
-    fn roles(&self) -> Vec<NodeRole> {
-        vec![]
-    }
-
-    /// Whether it takes writes to a block of the node with its data that has gone bad: it rewrites it.
-    fn rewrites_bad_block(&self, _at: u64) -> bool {
-        false
-    }
-
-    /// What is counted outside of the core.
-    fn others(&self) -> Vec<(Counter, u64)> {
-        vec![]
-    }
-
-    /// Adds what it is by its settings to the keys of a run that are about its roles. What the nodes
-    /// before it have added is there.
-    fn tell(&self, _run: &mut Run) {}
 }
 
 /// An error about a node.

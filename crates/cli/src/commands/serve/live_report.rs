@@ -121,7 +121,7 @@ impl LiveReport {
         let finished_at = self.last_answer.get();
         let recorder = self.recorder.replace(Recorder::new());
         recorder.finish(finished_at.0, &mut run);
-        describe.add_heat_map(finished_at, &mut run);
+        describe.finish(finished_at, &mut run);
         self.document(run, uri, seed)
     }
 

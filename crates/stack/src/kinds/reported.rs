@@ -1,0 +1,48 @@
+//! How a kind of node is reported.
+
+use crate::roles::NodeRole;
+use imbrex_core::counters::{Counter, Group};
+use imbrex_core::units::Instant;
+use imbrex_report::{Cell, Run, TableOfKind};
+use serde_json::{Map, Value};
+
+/// A kind of node, or what is known of one that was built, as reports tell it.
+pub(crate) trait Reported {
+    /// What it counts in the core.
+    fn groups(&self) -> Vec<Group> {
+        vec![]
+    }
+
+    /// The keys whose value follows from more than the node: what lies below, the workload, the scale.
+    fn resolved(&self) -> Map<String, Value> {
+        Map::new()
+    }
+
+    /// What it is to the keys of a run that name no node.
+    fn roles(&self) -> Vec<NodeRole> {
+        vec![]
+    }
+
+    /// Whether it takes writes to a block of the node with its data that has gone bad: it rewrites it.
+    fn rewrites_bad_block(&self, _at: u64) -> bool {
+        false
+    }
+
+    /// What is counted outside of the core.
+    fn others(&self) -> Vec<(Counter, u64)> {
+        vec![]
+    }
+
+    /// Adds what it is by its settings to the keys of a run that are about its roles. What the nodes
+    /// before it have added is there.
+    fn tell(&self, _run: &mut Run) {}
+
+    /// The tables and series of its own of a run that ended at an instant: those of `Kind::TABLES` that it
+    /// has something for, with their rows.
+    fn tables(&self, _ended_at: Instant) -> Vec<(TableOfKind, Rows)> {
+        vec![]
+    }
+}
+
+/// The rows of a table: a value for each column in each.
+pub(super) type Rows = Vec<Vec<Cell>>;
