@@ -239,18 +239,69 @@ impl Describe {
 
 #[cfg(test)]
 mod tests {
-    use crate::{BuildOptions, Plan, StackConfig, ready_made};
+    use crate::{BuildOptions, Built, Plan, StackConfig, ready_made};
     use imbrex_core::buffer::ContentKind;
-    use imbrex_core::counters::{GROUPS, JOURNAL};
+    use imbrex_core::counters::{GROUPS, JOURNAL, declared};
+    use imbrex_core::units::Instant;
+    use imbrex_report::{REPORT_FILES, ReplayMode, Report, RequestCounts, Run};
+    use imbrex_report::{Workload, WorkloadKind};
+
+    /// A ready-made stack.
+    fn built(name: &str) -> (StackConfig, Built) {
+        let config = StackConfig::load(name, &[]).expect("a ready-made stack");
+        let plan = Plan::new(&config, &BuildOptions::simulate(1)).expect("a plan");
+        let footprint = Some(crate::Footprint::whole_device(plan.blocks().bytes()));
+        let built = plan.build(footprint, None, ContentKind::Counted).expect("a stack");
+        (config, built)
+    }
+
+    /// A run of it in which nothing happened.
+    fn idle_run(name: &str) -> Run {
+        let (_, built) = built(name);
+        let mode = ReplayMode::ClosedLoop { depth: 1 };
+        let mut run = built.describe.run(&built.stack, RequestCounts::default(), mode);
+        built.describe.finish(Instant(1), &mut run);
+        run
+    }
+
+    #[test]
+    fn nodes_csv_names_declared_counters_of_all_nodes_and_tables_have_files_of_their_own() {
+        let workload = Workload {
+            path: "nothing".into(),
+            kind: WorkloadKind::Synthetic,
+            requests: 0,
+            sha256: None,
+            format: None,
+            skipped_lines: Default::default(),
+            combination: None,
+        };
+        let mut report = Report::new(1, workload);
+        report.runs = ready_made().map(idle_run).collect();
+        let files = report.to_csv();
+        let nodes = files.iter().find(|(name, _)| name == "nodes.csv").expect("a file");
+        let mut rows = 0;
+        for row in nodes.1.lines().skip(1) {
+            let cells: Vec<&str> = row.split(',').collect();
+            let &[_, node, counter, unit, _] = &cells[..] else { panic!("{row}") };
+            let known = declared(counter).unwrap_or_else(|| panic!("{node} counts {counter}"));
+            assert_eq!(known.unit.name(), unit, "{row}");
+            rows += 1;
+        }
+        let of_runs = report.runs.iter().flat_map(|run| run.nodes.values());
+        assert_eq!(rows, of_runs.map(|node| node.len()).sum::<usize>());
+        let kinds = crate::kinds();
+        let of_kinds: Vec<String> = kinds.iter().flat_map(|kind| kind.table_files()).collect();
+        let is_fixed = |name: &String| REPORT_FILES.contains(&name.as_str());
+        assert!(!of_kinds.iter().any(is_fixed), "{of_kinds:?}");
+        assert!(files.iter().all(|(name, _)| is_fixed(name) || of_kinds.contains(name)));
+        assert!(files.iter().any(|(name, _)| name == "disk_areas.csv"));
+    }
 
     #[test]
     fn the_kinds_that_count_something_are_those_that_its_group_names() {
         let mut seen = vec![JOURNAL];
         for name in ready_made() {
-            let config = StackConfig::load(name, &[]).expect("a ready-made stack");
-            let plan = Plan::new(&config, &BuildOptions::simulate(1)).expect("a plan");
-            let footprint = Some(crate::Footprint::whole_device(plan.blocks().bytes()));
-            let built = plan.build(footprint, None, ContentKind::Counted).expect("a stack");
+            let (config, built) = built(name);
             for (node, described) in config.node.iter().zip(&built.describe.nodes) {
                 let table = toml::Table::try_from(node).expect("a table");
                 let kind = table["kind"].as_str().expect("a kind");

@@ -4,6 +4,7 @@
 
 use imbrex_drives::TranslationSettings;
 use imbrex_drives::keys::{Key, Keys};
+use imbrex_report::{Column, TableOfKind};
 use imbrex_stack::{KindKeys, kinds, policy_key};
 use std::fmt::Write;
 use std::fs;
@@ -63,6 +64,53 @@ fn the_tables_of_keys_are_those_of_the_declarations() {
         was == page,
         "docs/stacks.md is old, IMBREX_RECORD=1 writes it; the first line that differs: {line:?}"
     );
+}
+
+/// A table of the columns of each table and series that a kind makes of its nodes.
+fn tables_of_kinds() -> String {
+    let mut text = String::new();
+    for kind in kinds() {
+        for table in kind.tables {
+            let (file, sentence, name) = (table.file(kind.kind), table.sentence, kind.kind);
+            write!(
+                text,
+                "\n`{file}`, of every `{name}`: {sentence}\n\n| Column | Unit | What it is |\n|---|---|---|\n"
+            )
+            .expect("memory");
+            for Column { name, unit, sentence } in table.columns {
+                writeln!(text, "| `{name}` | {unit} | {sentence} |").expect("memory");
+            }
+        }
+    }
+    text + "\n"
+}
+
+#[test]
+fn the_document_of_reports_has_the_tables_of_kinds_as_they_are_declared() {
+    let path = page("reports.md");
+    let was = fs::read_to_string(&path).expect("the page");
+    let begin = was.find("<!-- tables of kinds: ").expect("the first marker");
+    let from = begin + was[begin..].find('\n').expect("a line") + 1;
+    let to = from + was[from..].find("<!-- end of tables of kinds -->").expect("the second marker");
+    let is = format!("{}{}{}", &was[..from], tables_of_kinds(), &was[to..]);
+    if std::env::var_os("IMBREX_RECORD").is_some() {
+        fs::write(&path, is).expect("the page can be written");
+        return;
+    }
+    assert!(was == is, "docs/reports.md is old, IMBREX_RECORD=1 writes it");
+}
+
+#[test]
+fn the_tables_of_a_kind_say_what_they_are() {
+    for kind in kinds() {
+        for table in kind.tables {
+            let (file, columns) = (table.file(kind.kind), table.columns);
+            let said = columns.iter().map(|column| column.sentence).chain([table.sentence]);
+            assert!(said.into_iter().all(|sentence| sentence.ends_with('.')), "{file}");
+            assert!(!table.title.is_empty() && !columns.is_empty(), "{file}");
+            assert_eq!(table.over_time, columns[0] == TableOfKind::TIME, "{file}");
+        }
+    }
 }
 
 #[test]

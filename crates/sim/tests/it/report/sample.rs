@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use imbrex_core::operation::Cause;
 use imbrex_drives::HeatMapRecorder;
 use imbrex_report::{
-    ByCause, DiskAreaUse, DiskUse, Recorder, ReplayMode, Report, Run, SimulationCost, Workload,
-    WorkloadKind,
+    ByCause, Cell, Column, DiskAreaUse, DiskUse, NodeTable, Recorder, ReplayMode, Report, Run,
+    Series, SimulationCost, TableOfKind, Workload, WorkloadKind,
 };
 use serde_json::json;
 
