@@ -127,6 +127,7 @@ fn a_file_that_could_not_be_written_over_is_refused_before_the_work() {
         (fio, "bw_bw.2.log", "write_bw_log bw_bw.2.log"),
         ("compare --trace none.csv --out out", "out/report.json", "--out out/report.json"),
         ("run small.toml --out out", "out/long/latency.csv", "--out out/long/latency.csv"),
+        ("run small.toml --out out", "out/long/disk_areas.csv", "--out out/long/disk_areas.csv"),
         (
             "reproduce pore table1 --out out",
             "out/pore/table1/wdev-like/trace.json",
