@@ -16,7 +16,7 @@ impl Report {
     pub(super) fn kind_tables(&self) -> Vec<KindTable<'_>> {
         let mut found: Vec<KindTable<'_>> = Vec::new();
         for (index, run) in self.runs.iter().enumerate() {
-            for table in &run.tables {
+            for table in &run.figures.tables {
                 let is_of = |known: &&mut KindTable<'_>| {
                     (&known.like.kind, &known.like.name) == (&table.kind, &table.name)
                 };

@@ -1,7 +1,7 @@
 //! Tables and series that a kind of node makes of its nodes, beside what all nodes count.
 //!
 //! A kind declares a table once, as a [`TableOfKind`], and hands over its rows. A CSV file, a panel
-//! of the page, the key `tables` of a run and the document of reports follow.
+//! of the page, the key `figures.tables` of a run and the document of reports follow.
 
 use serde::{Deserialize, Serialize};
 

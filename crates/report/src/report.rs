@@ -169,10 +169,6 @@ pub struct Run {
     /// What every node of the stack has counted, by the name of the node and that of the counter.
     #[serde(default)]
     pub nodes: BTreeMap<String, BTreeMap<String, u64>>,
-    /// The tables and series that kinds of node make of their nodes, in the order of the stack file; absent
-    /// without any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tables: Vec<NodeTable>,
     /// The nodes that the keys of this run without a node are about, by what they are: `cache`,
     /// `translation`, `zones`. Each in the order of the stack file.
     #[serde(default)]
@@ -311,6 +307,9 @@ pub struct Figures {
     /// Gauges that were asked for, by `NODE.GAUGE`: time-weighted mean of each bucket.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, Series>,
+    /// The tables and series that kinds of node make of their nodes, in the order of the stack file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<NodeTable>,
 }
 
 /// Values at equal steps of time, the first bucket starting at 0.
@@ -381,7 +380,6 @@ impl Run {
             disks: Vec::new(),
             movement: MemberMovement::default(),
             nodes: BTreeMap::new(),
-            tables: Vec::new(),
             roles: BTreeMap::new(),
             configuration: Value::Null,
             resolved: BTreeMap::new(),

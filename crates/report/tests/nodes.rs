@@ -60,7 +60,7 @@ fn report() -> Report {
     run.costs.finish_s = 2.5;
     run.nodes.insert("left, 1".into(), counts(&[("writes", 7_000), ("reads", 1)]));
     run.nodes.insert("<right>".into(), counts(&[("busy_ns", 3), ("of_an_older_program", 4)]));
-    run.tables = vec![
+    run.figures.tables = vec![
         zones("left, 1", vec![vec![text("full, \"odd\""), Cell::Count(12_345), Cell::Absent]]),
         heat("left, 1", &[1.0, 2.0, 3.0]),
         zones("<right>", vec![vec![text("<open>"), Cell::Count(0), number(1.5)]]),
@@ -69,7 +69,7 @@ fn report() -> Report {
     report.runs.push(run);
     let mut run = Run::new("cmr-only", ReplayMode::ClosedLoop { depth: 1 });
     run.nodes.insert("left, 1".into(), counts(&[("reads", 2)]));
-    run.tables = vec![zones("left, 1", vec![])];
+    run.figures.tables = vec![zones("left, 1", vec![])];
     report.runs.push(run);
     report
 }
@@ -118,7 +118,7 @@ fn tables_of_one_kind_and_name_are_one_csv_file() {
     );
     assert_eq!(csv(&report(), "host_managed_heat.csv"), expected);
     let mut without = report();
-    without.runs.iter_mut().for_each(|run| run.tables.clear());
+    without.runs.iter_mut().for_each(|run| run.figures.tables.clear());
     assert!(without.to_csv().iter().all(|(name, _)| !name.starts_with("host_managed")));
 }
 
@@ -132,7 +132,7 @@ fn all_files_are_written_and_the_document_reads_back() {
     let document = report().to_json();
     assert_eq!(serde_json::from_str::<Report>(&document).expect("a report"), report());
     let document: Value = serde_json::from_str(&document).expect("JSON");
-    let table = &document["runs"][0]["tables"][0];
+    let table = &document["runs"][0]["figures"]["tables"][0];
     assert_eq!(table["rows"][0], serde_json::json!(["full, \"odd\"", 12345, null]));
     assert_eq!(table["columns"][2]["unit"], "s");
 }
@@ -177,7 +177,7 @@ fn a_table_of_a_kind_is_a_panel_of_the_page() {
     assert!(zones.contains("<td class=\"text\">&lt;open&gt;</td>"), "{zones}");
     let mut long = report();
     let row = vec![text("full"), Cell::Count(1), Cell::Absent];
-    long.runs[1].tables = vec![zones_of(row, 600)];
+    long.runs[1].figures.tables = vec![zones_of(row, 600)];
     let page = long.to_html();
     let zones = section(&page, "Zones &amp; more");
     assert!(zones.contains("<details><summary>602 rows</summary>"), "{zones}");

@@ -226,7 +226,7 @@ impl Describe {
             let (kind, declared) = (node.facts.kind(), node.facts.tables_of_kind());
             for (table, rows) in node.facts.reported().tables(finished_at) {
                 assert!(declared.contains(&table), "{kind} declares {}", table.name);
-                run.tables.push(NodeTable::new(&node.name, kind, &table, rows));
+                run.figures.tables.push(NodeTable::new(&node.name, kind, &table, rows));
             }
         }
         for disk in self.disks() {

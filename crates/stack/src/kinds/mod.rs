@@ -438,7 +438,8 @@ pub(super) trait Kind: Node + Keys {
     /// Where it stands.
     const PLACE: Place = Place::Own;
 
-    /// The tables and series of its own that reports have of its nodes.
+    /// The tables and series of its own that reports have of its nodes. However long a run is, their rows are
+    /// bounded.
     const TABLES: &'static [TableOfKind] = &[];
 
     /// The keys that it has under each policy alone.

@@ -6,7 +6,7 @@ use imbrex_core::units::Instant;
 use imbrex_report::{Cell, Run, TableOfKind};
 use serde_json::{Map, Value};
 
-/// A kind of node, or what is known of one that was built, as reports tell it.
+/// How a kind of node is reported.
 pub(crate) trait Reported {
     /// What it counts in the core.
     fn groups(&self) -> Vec<Group> {

@@ -106,7 +106,7 @@ pub fn run(system: &str, home: f64) -> Run {
     }
     run.disks = disks(has_cache, home, host_bytes);
     run.nodes = run.disks.iter().map(|disk| (disk.name.clone(), counts(disk))).collect();
-    run.tables = run.disks.iter().flat_map(tables).collect();
+    run.figures.tables = run.disks.iter().flat_map(tables).collect();
     run.configuration = json!({"node": [{"name": "smr", "kind": "disk", "drive": "</script>"}]});
     run.simulation = SimulationCost { wall_s: 0.2, requests_per_s: 3e5, peak_rss_bytes: 40 << 20 };
     run.derive_ratios();
@@ -117,26 +117,28 @@ fn counts(disk: &DiskUse) -> BTreeMap<String, u64> {
     [("reads", disk.reads), ("writes", disk.writes)].map(|(name, n)| (name.into(), n)).into()
 }
 
+const AREAS: TableOfKind = TableOfKind {
+    name: "areas",
+    title: "Areas",
+    sentence: "What was done in each.",
+    over_time: false,
+    columns: &[
+        Column::new("area", "", "Its name."),
+        Column::new("read_bytes", "bytes", "Bytes read."),
+        Column::new("write_time_s", "s", "Time busy writing."),
+    ],
+};
+
+const WRITES: TableOfKind = TableOfKind {
+    name: "writes",
+    title: "Writes",
+    sentence: "What was written when.",
+    over_time: true,
+    columns: &[TableOfKind::TIME, Column::new("written_mib_per_s", "MiB/s", "Written.")],
+};
+
 /// A table and a series of a disk.
 fn tables(disk: &DiskUse) -> [NodeTable; 2] {
-    let areas = TableOfKind {
-        name: "areas",
-        title: "Areas",
-        sentence: "What was done in each.",
-        over_time: false,
-        columns: &[
-            Column::new("area", "", "Its name."),
-            Column::new("read_bytes", "bytes", "Bytes read."),
-            Column::new("write_time_s", "s", "Time busy writing."),
-        ],
-    };
-    let writes = TableOfKind {
-        name: "writes",
-        title: "Writes",
-        sentence: "What was written when.",
-        over_time: true,
-        columns: &[TableOfKind::TIME, Column::new("written_mib_per_s", "MiB/s", "Written.")],
-    };
     let row = |area: &DiskAreaUse| {
         let name = Cell::Text(area.name.clone());
         vec![name, Cell::Count(area.read_bytes), Cell::Number(area.write_time_s)]
@@ -144,8 +146,8 @@ fn tables(disk: &DiskUse) -> [NodeTable; 2] {
     let rows = disk.areas.iter().map(row).collect();
     let series = Series { bucket_s: 2.5, values: vec![0.5, 12.0, 7.25] };
     [
-        NodeTable::new(&disk.name, "disk", &areas, rows),
-        NodeTable::new(&disk.name, "disk", &writes, series.rows()),
+        NodeTable::new(&disk.name, "disk", &AREAS, rows),
+        NodeTable::new(&disk.name, "disk", &WRITES, series.rows()),
     ]
 }
 
