@@ -92,7 +92,7 @@ impl Recorder {
     }
 
     /// Ends the run at `end_ns` and fills in its response times, finish time and figures, all but
-    /// the map of writes to bands.
+    /// the map of writes to bands and what nodes have to tell.
     pub fn finish(mut self, end_ns: u64, run: &mut Run) {
         let all = self.describe_so_far(end_ns, run);
         run.figures = Figures {
@@ -108,6 +108,8 @@ impl Recorder {
             // The disks know where they were written.
             band_writes: HeatMap::default(),
             series: BTreeMap::new(),
+            // The stack knows what its nodes have to tell.
+            tables: Vec::new(),
         };
     }
 }
