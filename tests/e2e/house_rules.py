@@ -19,7 +19,7 @@ CIRCLES_KNOWN = {
     "drives": [15],
     "report": [4],
     "serve": [9, 6],
-    "sim": [11, 10, 6],
+    "sim": [11, 6],
     "stack": [31],
     "traces": [6],
 }

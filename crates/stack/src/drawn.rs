@@ -3,7 +3,6 @@
 use super::config::{ConfigError, StackConfig};
 use super::setting::{Setting, check_taken};
 use super::text::read_drawn;
-use imbrex_drives::toml_error::listed;
 
 /// A stack that differs from seed to seed in the keys that its table `[draw]` names.
 #[derive(Clone, Debug)]
@@ -104,13 +103,4 @@ impl Draw {
         };
         Ok(Draw { choices: choices.iter().map(choice).collect::<Result<_, _>>()? })
     }
-}
-
-/// The sentence that refuses a `[draw]` where nothing is drawn.
-pub(super) fn nothing_is_drawn(keys: &toml::Table) -> String {
-    let keys: Vec<&String> = keys.keys().collect();
-    format!(
-        "[draw] of {}: `imbrex crashtest` alone draws keys; accepted: no such table",
-        listed(&keys)
-    )
 }

@@ -1,11 +1,10 @@
 //! The text of a stack: its nodes with the line of each key, and nodes that are repeated.
 
 use super::config::{ConfigError, NODES_MAX, StackConfig};
-use super::drawn::nothing_is_drawn;
 use super::kinds::NodeConfig;
 use imbrex_drives::keys::KeyError;
 use imbrex_drives::quantity::Size;
-use imbrex_drives::toml_error::{TomlError, explain, from_toml};
+use imbrex_drives::toml_error::{TomlError, explain, from_toml, listed};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
@@ -37,7 +36,10 @@ pub(crate) fn read_stack(file: &str, text: &str) -> Result<StackConfig, ConfigEr
     let read: StackText = from_toml(file, text)?;
     if let Some(draw) = &read.draw {
         let line = line_of_table(text, "draw");
-        let message = nothing_is_drawn(draw);
+        let keys = listed(draw.keys());
+        let message = format!(
+            "[draw] of {keys}: `imbrex crashtest` alone draws keys; accepted: no such table"
+        );
         return Err(TomlError { file: file.to_owned(), line, message }.into());
     }
     read.config(file, text)

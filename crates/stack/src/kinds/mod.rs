@@ -10,6 +10,7 @@ mod dedicated;
 mod disk;
 mod drive_managed;
 mod host_managed;
+mod keeps;
 mod memory;
 mod memory_buffer;
 mod persistent_cache;
@@ -28,6 +29,7 @@ mod stripe;
 mod write_back_cache;
 
 pub use disk::{DescribeDisk, DiskConfig};
+pub use keeps::{Keeps, Windows};
 pub use memory::DiskMedia;
 pub(super) use memory::check_medium;
 pub use memory_buffer::MemoryBufferConfig;
@@ -344,44 +346,6 @@ impl NodeConfig {
     pub fn windows(&self) -> Option<Windows<'_>> {
         self.node().windows()
     }
-}
-
-/// What a node keeps on the nodes below, in which format, and where its blocks are. Whoever checks an
-/// image reads it so.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Keeps {
-    /// It is a disk.
-    Disk,
-    /// Nothing: its blocks are those of the node behind its last port.
-    Nothing,
-    /// Nothing: its blocks are a part of those.
-    Part,
-    /// Nothing: its nodes lie one after another.
-    Spanned,
-    /// Nothing: its nodes lie chunk by chunk, with so many blocks in each.
-    Striped(BlockCount),
-    /// Copies, which it forgets.
-    Copies,
-    /// A log and bands.
-    Translation,
-    /// A cache with its journal on flash, and marks on what it caches.
-    Cache,
-    /// Segments with their slots and their journal.
-    Segments,
-    /// S-blocks with their rings and their journal.
-    SBlocks,
-    /// The log of a buffer in memory.
-    BufferLog,
-    /// What nobody else can read, with the reason.
-    Unreadable(&'static str),
-}
-
-/// Nodes whose addresses lie one after another in those of the node above.
-pub struct Windows<'a> {
-    /// The names of the nodes.
-    pub nodes: Vec<&'a str>,
-    /// The requests of each source go to one of them.
-    pub is_by_source: bool,
 }
 
 /// Where in a stack a kind stands: kinds that stand in the same place are compared under one name of a
