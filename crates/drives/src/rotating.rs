@@ -228,6 +228,8 @@ impl RotatingDrive {
         }
     }
 
+    // Apart from `run`, which most often finds nothing to do.
+    #[inline(never)]
     fn start(&mut self, at: Instant, due: &mut Due, statistics: &DiskStatistics) {
         let (access, start, direction, cause, extent) = match self.choose(at) {
             Choice::Command(index) => {
@@ -268,6 +270,7 @@ impl RotatingDrive {
 
     /// A cached segment may have reached the medium: answers the flushes that waited for it and
     /// lets waiting writes in.
+    #[inline(never)]
     fn end_segment(&mut self, due: &mut Due) {
         let at = self.arm_free;
         let Some(cache) = &mut self.cache else {
