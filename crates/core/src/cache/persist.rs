@@ -176,7 +176,7 @@ mod tests {
             rewrite_over_read: 80,
             split: Split::Adaptive,
         };
-        [PolicySettings::Lru, PolicySettings::Pore(pore), PolicySettings::Ride(ride)]
+        [PolicySettings::LRU, PolicySettings::Pore(pore), PolicySettings::Ride(ride)]
     }
 
     #[test]
@@ -199,10 +199,10 @@ mod tests {
 
     #[test]
     fn the_first_setting_that_differs_is_named() {
-        let sound = saved(PolicySettings::Lru);
+        let sound = saved(PolicySettings::LRU);
         let other = |cache: Cache| cache.other_identity(&mut StateReader::new(&sound));
-        assert_eq!(other(empty(8, PolicySettings::Lru)), Ok(None));
-        assert_eq!(other(empty(9, PolicySettings::Lru)), Ok(Some(("capacity_blocks", 8, 9))));
+        assert_eq!(other(empty(8, PolicySettings::LRU)), Ok(None));
+        assert_eq!(other(empty(9, PolicySettings::LRU)), Ok(Some(("capacity_blocks", 8, 9))));
         let [_, pore, _] = policies();
         assert_eq!(other(empty(8, pore)), Ok(Some(("policy number", 0, 2))));
     }

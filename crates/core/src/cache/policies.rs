@@ -1,13 +1,12 @@
 //! Every policy by its settings.
 
 use super::batch::BATCH;
-use super::lru::Lru;
 use super::lru_band::LruBand;
 use super::opt::Opt;
+use super::plain::PlainPolicy;
 use super::policy::EvictionPolicy;
 use super::settings::{CacheSettings, PolicySettings};
 use super::settings_error::CacheSettingsError;
-use super::unlimited::Unlimited;
 use crate::counters::{Group, PORE, RIDE};
 use crate::disk::Geometry;
 use alloc::boxed::Box;
@@ -22,27 +21,31 @@ impl CacheSettings {
         backing: &Geometry,
     ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
         match &self.policy {
-            PolicySettings::Lru => Ok(Box::new(Lru::new())),
+            PolicySettings::Plain(policy) => Ok(policy.build()),
             PolicySettings::LruBand { bands, batch } => {
                 LruBand::build(bands.as_ref(), *batch, backing)
             }
             PolicySettings::Pore(settings) => settings.build(self.capacity_blocks, backing),
             PolicySettings::Ride(settings) => settings.build(self.capacity_blocks, backing),
-            PolicySettings::Unlimited => Ok(Box::new(Unlimited)),
             PolicySettings::Opt { next_uses } => Ok(Box::new(Opt::new(Arc::clone(next_uses)))),
         }
     }
 }
 
 impl PolicySettings {
+    /// The least recently used block leaves.
+    pub const LRU: PolicySettings = PolicySettings::Plain(PlainPolicy::Lru);
+
+    /// No block leaves.
+    pub const UNLIMITED: PolicySettings = PolicySettings::Plain(PlainPolicy::Unlimited);
+
     /// What a saved state must share with the cache that takes it back: a number of the policy, and
     /// its settings.
     pub(super) fn identity(&self) -> Vec<(&'static str, u64)> {
         let number = match self {
-            PolicySettings::Lru => 0,
+            PolicySettings::Plain(policy) => policy.number(),
             PolicySettings::LruBand { batch: None, .. } => 1,
             PolicySettings::Pore(settings) if settings.batch == 1 => 2,
-            PolicySettings::Unlimited => 3,
             PolicySettings::Opt { .. } => 4,
             PolicySettings::Ride(_) => 5,
             // Batches came later than the numbers before. A number of their own lets states that
@@ -57,7 +60,7 @@ impl PolicySettings {
             PolicySettings::LruBand { batch, .. } => {
                 words.extend(batch.map(|batch| (BATCH, batch)));
             }
-            PolicySettings::Lru | PolicySettings::Unlimited | PolicySettings::Opt { .. } => {}
+            PolicySettings::Plain(_) | PolicySettings::Opt { .. } => {}
         }
         words
     }
@@ -67,9 +70,8 @@ impl PolicySettings {
         match self {
             PolicySettings::Pore(_) => Some(PORE),
             PolicySettings::Ride(_) => Some(RIDE),
-            PolicySettings::Lru
+            PolicySettings::Plain(_)
             | PolicySettings::LruBand { .. }
-            | PolicySettings::Unlimited
             | PolicySettings::Opt { .. } => None,
         }
     }

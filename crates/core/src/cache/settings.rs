@@ -2,6 +2,7 @@
 
 use super::durable::codec::checkpoint_blocks;
 use super::durable::intent::INTENT_PAGES;
+use super::plain::PlainPolicy;
 use super::pore::PoreSettings;
 use super::ride::RideSettings;
 use super::settings_error::{CacheSettingsError, error};
@@ -55,8 +56,8 @@ pub struct CacheSettings {
 /// The replacement policies.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PolicySettings {
-    /// The least recently used block leaves.
-    Lru,
+    /// One that takes nothing but the order in which blocks are used.
+    Plain(PlainPolicy),
     /// With the least recently used block leave all cached blocks of its band.
     LruBand {
         /// The bands, where the node below publishes none.
@@ -68,8 +69,6 @@ pub enum PolicySettings {
     Pore(PoreSettings),
     /// Dirty blocks leave from the bands that must be rewritten anyhow (RIDE).
     Ride(RideSettings),
-    /// No block leaves: the capacity must be that of the node below. An upper bound.
-    Unlimited,
     /// The block that is used again last leaves (Belady). An upper bound for hits.
     Opt {
         /// For each block looked up, in order, the number of the next look-up of the same block,
@@ -216,7 +215,7 @@ impl CacheSettings {
                 self.destage_slots_max, flash.blocks.0
             ));
         }
-        if self.policy == PolicySettings::Unlimited && capacity < backing.blocks.0 {
+        if self.policy == PolicySettings::UNLIMITED && capacity < backing.blocks.0 {
             return error(format!(
                 "capacity_blocks {capacity} with the policy unlimited: it must be at least the {} \
                  blocks of the device below",

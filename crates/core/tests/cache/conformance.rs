@@ -31,7 +31,7 @@ fn every_policy_at_every_tiny_size() {
 #[test]
 fn bounds() {
     let opt = PolicySettings::Opt { next_uses: (1..1000).rev().collect() };
-    let sized = [("opt", opt, 12), ("unlimited", PolicySettings::Unlimited, BLOCKS)];
+    let sized = [("opt", opt, 12), ("unlimited", PolicySettings::UNLIMITED, BLOCKS)];
     for (name, policy, capacity) in sized {
         check(
             name,
@@ -49,7 +49,7 @@ fn bounds() {
 #[test]
 fn a_slot_freed_before_its_destage_is_durable_is_noticed() {
     let noticed = (0..200).find(|seed| {
-        let settings = settings(6, 2, CacheMode::ReadWrite, PolicySettings::Lru);
+        let settings = settings(6, 2, CacheMode::ReadWrite, PolicySettings::LRU);
         let (mut stack, disks, _) = cache_stack(settings, BLOCKS, *seed, 1_000);
         stack.plant(PlantedBug::DirtyDroppedBeforeDestinationFlush);
         let steps = random_steps(*seed, 120, BLOCKS, 12);

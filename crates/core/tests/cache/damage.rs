@@ -29,7 +29,7 @@ const BLOCKS: u64 = 130;
 fn cache() -> CacheSettings {
     CacheSettings {
         durability: Some(DurabilitySettings { ring_blocks: 16, unflushed_blocks_max: 24 }),
-        ..settings(20, 2, CacheMode::ReadWrite, PolicySettings::Lru)
+        ..settings(20, 2, CacheMode::ReadWrite, PolicySettings::LRU)
     }
 }
 

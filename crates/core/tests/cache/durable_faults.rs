@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 const RECOVER: Start = Start::Recover(Some(SET));
 
 fn formatted(seed: u64) -> (Rig, Box<Engine>) {
-    let mut rig = Rig::new(durable(16, PolicySettings::Lru), BLOCKS, seed);
+    let mut rig = Rig::new(durable(16, PolicySettings::LRU), BLOCKS, seed);
     let engine = up(rig.open(Start::Format(SET)));
     (rig, engine)
 }
@@ -232,10 +232,10 @@ fn foreign_and_empty_members_are_refused() {
     let other = Start::Recover(Some(Uuid([9; 16])));
     let error = refusal(rig.open(other));
     assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
-    let mut empty = Rig::new(durable(16, PolicySettings::Lru), BLOCKS, 5);
+    let mut empty = Rig::new(durable(16, PolicySettings::LRU), BLOCKS, 5);
     let error = refusal(empty.open(RECOVER));
     assert_eq!(error, OpenError::NotFormatted);
-    rig.settings = durable(17, PolicySettings::Lru);
+    rig.settings = durable(17, PolicySettings::LRU);
     let error = refusal(rig.open(RECOVER));
     assert!(matches!(error, OpenError::Settings { .. }), "{error}");
 }

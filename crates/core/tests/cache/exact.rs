@@ -167,7 +167,7 @@ fn batches_of_bands_agree_with_the_reference() {
 fn pore_with_every_zone_open_is_lru() {
     for seed in 0..24 {
         for mode in MODES {
-            let lru = settings(capacity(seed), 3, mode, PolicySettings::Lru);
+            let lru = settings(capacity(seed), 3, mode, PolicySettings::LRU);
             let all = PolicySettings::Pore(pore(OpenZones::All));
             let all = settings(capacity(seed), 3, mode, all);
             let steps = random_steps(seed, 400, BLOCKS, 6);
@@ -194,7 +194,7 @@ fn the_clairvoyant_bound_agrees_with_its_reference_and_is_one() {
                 .collect();
             let policy = PolicySettings::Opt { next_uses: next_uses(&lookups).into() };
             let opt = assert_exact("opt", settings(capacity, 2, mode, policy), seed);
-            let lru = settings(capacity, 2, mode, PolicySettings::Lru);
+            let lru = settings(capacity, 2, mode, PolicySettings::LRU);
             let lru = run(lru, seed, steps);
             // What a write-only cache serves to reads is not what it optimises.
             let hits = |outcome: &Outcome| match mode {
@@ -208,7 +208,7 @@ fn the_clairvoyant_bound_agrees_with_its_reference_and_is_one() {
 
 #[test]
 fn an_unlimited_cache_evicts_nothing() {
-    let settings = settings(BLOCKS, 0, CacheMode::ReadWrite, PolicySettings::Unlimited);
+    let settings = settings(BLOCKS, 0, CacheMode::ReadWrite, PolicySettings::UNLIMITED);
     let outcome = assert_exact("unlimited", settings, 1);
     assert_eq!(outcome.clean_evictions + outcome.dirty_evictions, 0);
 }

@@ -136,7 +136,7 @@ impl Reference {
 
     fn evict(&mut self) {
         let victims = match self.settings.policy.clone() {
-            PolicySettings::Lru => vec![self.blocks[0].lba],
+            PolicySettings::LRU => vec![self.blocks[0].lba],
             PolicySettings::LruBand { bands, batch } => {
                 let bands = bands.unwrap_or(Arc::clone(&self.bands));
                 let band = bands.band_of(Lba(self.blocks[0].lba));

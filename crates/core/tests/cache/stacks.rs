@@ -49,7 +49,7 @@ pub fn policies(blocks: u64) -> Vec<(&'static str, PolicySettings)> {
     });
     vec![
         ("ride", ride),
-        ("lru", PolicySettings::Lru),
+        ("lru", PolicySettings::LRU),
         ("lru-band", band_table),
         ("pore-cf", PolicySettings::Pore(pore(OpenZones::Cf))),
         ("pore-pf", PolicySettings::Pore(pore(OpenZones::Pf))),

@@ -56,7 +56,7 @@ macro_rules! every_kind {
             cache_pore_batches: cache(in_batches(pore(OpenZones::Bl))),
             cache_ride: cache(ride(Split::Adaptive)),
             cache_ride_fixed: cache(ride(Split::Fixed)),
-            cache_unlimited: cache(CacheSettings { capacity_blocks: BACKING_BLOCKS, ..with_policy(PolicySettings::Unlimited) }),
+            cache_unlimited: cache(CacheSettings { capacity_blocks: BACKING_BLOCKS, ..with_policy(PolicySettings::UNLIMITED) }),
             cache_opt: cache(with_policy(PolicySettings::Opt { next_uses: (1..1000).rev().collect() })),
             cache_write_only: cache(CacheSettings { mode: CacheMode::WriteOnly, ..lru() }),
             cache_destaging_unforced: cache(CacheSettings { destage: Durability::Cached, ..lru() }),

@@ -265,7 +265,7 @@ fn cache_settings() -> CacheSettings {
         capacity_blocks: 20,
         destage_slots_max: 2,
         mode: CacheMode::ReadWrite,
-        policy: PolicySettings::Lru,
+        policy: PolicySettings::LRU,
     }
 }
 

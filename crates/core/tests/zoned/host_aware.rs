@@ -227,7 +227,7 @@ fn cache_settings() -> CacheSettings {
         capacity_blocks: 20,
         destage_slots_max: 4,
         mode: CacheMode::ReadWrite,
-        policy: PolicySettings::Lru,
+        policy: PolicySettings::LRU,
     }
 }
 

@@ -294,7 +294,7 @@ impl CacheConfig {
             destage_slots_max: self.destage_slots,
             destage: Durability::Durable,
             mode: CacheMode::ReadWrite,
-            policy: PolicySettings::Lru,
+            policy: PolicySettings::LRU,
             durability,
         };
         settings.flash_blocks()

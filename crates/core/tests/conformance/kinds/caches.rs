@@ -27,7 +27,7 @@ pub fn with_policy(policy: PolicySettings) -> CacheSettings {
 }
 
 pub fn lru() -> CacheSettings {
-    with_policy(PolicySettings::Lru)
+    with_policy(PolicySettings::LRU)
 }
 
 pub fn lru_band() -> CacheSettings {

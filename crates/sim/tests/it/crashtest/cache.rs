@@ -18,7 +18,7 @@ pub fn subject() -> Subject {
             destage_slots_max: 4,
             destage: Durability::Durable,
             mode: CacheMode::ReadWrite,
-            policy: PolicySettings::Lru,
+            policy: PolicySettings::LRU,
             durability: Some(DurabilitySettings { ring_blocks: 8, unflushed_blocks_max: 32 }),
         };
         let flash = Geometry::plain(settings.flash_blocks(), Media::SolidState);

@@ -1,12 +1,10 @@
 //! The eviction policies of a write-back cache, a file each: its keys, and its settings in the core.
 //! A key belongs to the policies whose file has it.
 
-mod lru;
 mod lru_band;
 mod opt;
 mod pore;
 mod ride;
-mod unlimited;
 mod zone;
 
 pub use pore::PoreConfig;
@@ -14,12 +12,13 @@ pub use pore::PoreConfig;
 use super::has_key;
 use super::wrong;
 use crate::config::ConfigError;
-use imbrex_core::cache::PolicySettings;
+use imbrex_core::cache::{PlainPolicy, PolicySettings};
 use imbrex_core::disk::LogSize;
 use imbrex_core::units::{BlockCount, Lba};
+use imbrex_core::words::Words;
 use imbrex_drives::keys::{Key, KeyError, Keys};
 use imbrex_drives::toml_error::nearest;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The key that says which policy a cache has.
 pub(crate) const POLICY: &str = "policy";
@@ -29,10 +28,11 @@ pub(crate) const POLICY: &str = "policy";
 macro_rules! policies {
     ($($(#[$doc:meta])* $name:literal $variant:ident($keys:ty)),* $(,)?) => {
         /// Which block a cache gives up, with the keys of that policy.
-        #[derive(Clone, Debug, Serialize)]
-        #[serde(tag = "policy")]
+        #[derive(Clone, Debug)]
         pub enum PolicyConfig {
-            $($(#[$doc])* #[serde(rename = $name)] $variant($keys)),*
+            /// One without keys.
+            Plain(PlainPolicy),
+            $($(#[$doc])* $variant($keys)),*
         }
 
         impl PolicyConfig {
@@ -41,7 +41,12 @@ macro_rules! policies {
             /// # Errors
             /// When it is none, or a key has a value that cannot be.
             pub(super) fn read(mut keys: toml::Table) -> Result<PolicyConfig, KeyError> {
-                match keys.remove(POLICY) {
+                let name = keys.remove(POLICY);
+                let word = name.as_ref().and_then(toml::Value::as_str);
+                if let Some(policy) = word.and_then(PlainPolicy::of_word) {
+                    return Ok(PolicyConfig::Plain(policy));
+                }
+                match name {
                     $(Some(toml::Value::String(name)) if name == $name => {
                         Ok(PolicyConfig::$variant(<$keys as Keys>::read(keys)?))
                     })*
@@ -52,31 +57,68 @@ macro_rules! policies {
             /// The policy.
             pub(super) fn policy(&self) -> &dyn PolicyKeys {
                 match self {
+                    PolicyConfig::Plain(policy) => policy,
                     $(PolicyConfig::$variant(keys) => keys),*
+                }
+            }
+        }
+
+        impl Serialize for PolicyConfig {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    PolicyConfig::Plain(policy) => {
+                        Named { policy: policy.word(), keys: &NoKeys {} }.serialize(to)
+                    }
+                    $(PolicyConfig::$variant(keys) => {
+                        Named { policy: $name, keys }.serialize(to)
+                    })*
                 }
             }
         }
 
         /// The name and the keys of every policy.
         pub(crate) fn policies() -> Vec<(&'static str, Vec<Key>)> {
-            vec![$(($name, <$keys as Keys>::keys())),*]
+            let plain = PlainPolicy::WORDS.iter().map(|name| (*name, vec![]));
+            plain.chain([$(($name, <$keys as Keys>::keys())),*]).collect()
         }
     };
 }
 
 policies! {
-    /// The least recently used.
-    "lru" Lru(lru::LruConfig),
     /// All blocks of the band of the least recently used.
     "lru-band" LruBand(lru_band::LruBandConfig),
     /// The least recently used that is clean or in an open zone.
     "pore" Pore(PoreConfig),
     /// Where the band is to be rewritten anyhow.
     "ride" Ride(ride::RideConfig),
-    /// None: the cache is as large as it must be.
-    "unlimited" Unlimited(unlimited::UnlimitedConfig),
     /// The one used again last, known from the trace.
     "opt" Opt(opt::OptConfig),
+}
+
+/// A policy as TOML and JSON have it: its name first.
+#[derive(Serialize)]
+struct Named<'a, T> {
+    policy: &'static str,
+    #[serde(flatten)]
+    keys: &'a T,
+}
+
+/// The keys of a policy that has none.
+#[derive(Serialize)]
+struct NoKeys {}
+
+impl PolicyKeys for PlainPolicy {
+    fn name(&self) -> &'static str {
+        self.word()
+    }
+
+    fn is_unbounded(&self) -> bool {
+        *self == PlainPolicy::Unlimited
+    }
+
+    fn settings(&self, _: &PolicyGiven<'_>) -> Result<PolicySettings, ConfigError> {
+        Ok(PolicySettings::Plain(*self))
+    }
 }
 
 fn unknown_policy(found: Option<toml::Value>) -> KeyError {

@@ -1,7 +1,7 @@
 //! The least recently used block leaves.
 
-use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
-use super::policy_state::{restore_order, save_order};
+use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::cache::policy_state::{restore_order, save_order};
 use crate::map::LruList;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
@@ -12,8 +12,8 @@ pub(super) struct Lru {
     list: LruList,
 }
 
-impl Lru {
-    pub fn new() -> Lru {
+impl Default for Lru {
+    fn default() -> Lru {
         Lru { list: LruList::new() }
     }
 }

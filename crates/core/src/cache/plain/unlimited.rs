@@ -1,11 +1,12 @@
 //! No block ever leaves: what a cache could do at best if its size were no matter.
 
-use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// Holds every block below, so that it is never asked for a victim.
+#[derive(Default)]
 pub(super) struct Unlimited;
 
 impl EvictionPolicy for Unlimited {

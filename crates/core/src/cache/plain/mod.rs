@@ -1,0 +1,42 @@
+//! Policies that take nothing but the order in which blocks are used: a file and a line each.
+
+use super::policy::EvictionPolicy;
+use alloc::boxed::Box;
+
+/// Makes the enum of these policies: each line has the file and the type of one, its word, and its number
+/// in saved states, which none may have twice.
+macro_rules! plain_policies {
+    ($($(#[$doc:meta])* $file:ident::$policy:ident = $word:literal, $number:literal;)*) => {
+        $(mod $file;)*
+
+        crate::words! {
+            /// A policy that has no settings.
+            pub enum PlainPolicy {
+                $($(#[$doc])* $policy = $word),*
+            }
+        }
+
+        impl PlainPolicy {
+            /// The policy, empty.
+            pub(super) fn build(self) -> Box<dyn EvictionPolicy> {
+                match self {
+                    $(PlainPolicy::$policy => Box::new($file::$policy::default())),*
+                }
+            }
+
+            /// Its number in saved states.
+            pub(super) fn number(self) -> u64 {
+                match self {
+                    $(PlainPolicy::$policy => $number),*
+                }
+            }
+        }
+    };
+}
+
+plain_policies! {
+    /// The least recently used block leaves.
+    lru::Lru = "lru", 0;
+    /// No block leaves: the capacity must be that of the node below. An upper bound.
+    unlimited::Unlimited = "unlimited", 3;
+}
