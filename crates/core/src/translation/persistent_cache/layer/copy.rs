@@ -139,8 +139,8 @@ impl PersistentCache {
         if let Some(error) = self.ledger.failure() {
             return self.fail_rewrite(error, ctx);
         }
-        // A restore is done before there is a journal that could say so.
-        let is_home = phase == Phase::FlushingHome && !self.rewriter.get().is_restore;
+        // At a start and at an end there is no journal that could say so.
+        let is_home = phase == Phase::FlushingHome && self.ledger.is_running();
         if is_home && ctx.is_planted(PlantedBug::ScratchReleasedEarly) {
             return self.end_stretch(ctx);
         }
