@@ -44,8 +44,8 @@ impl DrawnStack {
             for setting in draw.choices.iter().flatten() {
                 check_taken(setting, std::iter::once(&drawn.config), "no stack")?;
             }
-            for choice in 0..draw.choices.len() {
-                drawn.with(|other| if std::ptr::eq(other, draw) { choice } else { 0 })?;
+            for choice in &draw.choices {
+                drawn.config.clone().with(file, choice)?;
             }
         }
         drawn.with(|_| 0)?;

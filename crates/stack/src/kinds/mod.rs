@@ -69,7 +69,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Makes the enum of the kinds, in which each has one line.
 macro_rules! kinds {
@@ -158,14 +158,15 @@ macro_rules! kinds {
         }
 
         /// The kinds of node with their keys.
-        pub fn kinds() -> Vec<KindKeys> {
-            vec![$(KindKeys {
+        pub fn kinds() -> &'static [KindKeys] {
+            static KINDS: OnceLock<Vec<KindKeys>> = OnceLock::new();
+            KINDS.get_or_init(|| vec![$(KindKeys {
                 kind: <$config as Kind>::NAME,
                 place: <$config as Kind>::PLACE,
                 keys: <$config as Keys>::keys(),
                 of_policies: <$config as Kind>::of_policies(),
                 tables: <$config as Kind>::TABLES,
-            }),*]
+            }),*])
         }
     };
 }
@@ -206,7 +207,7 @@ struct Tagged<'a, T> {
 }
 
 fn unknown_kind(kind: &str) -> KeyError {
-    let known: Vec<&str> = kinds().into_iter().map(|known| known.kind).collect();
+    let known: Vec<&str> = kinds().iter().map(|known| known.kind).collect();
     let hint = nearest(kind, known.iter().copied());
     let hint = hint.map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
     let known: Vec<String> = known.into_iter().map(|name| format!("\"{name}\"")).collect();
@@ -253,13 +254,12 @@ impl NodeConfig {
     /// the same place of a stack, so that stacks of both are compared under one name of a node.
     pub fn kind_of(&self, key: &str) -> Option<&'static str> {
         let (own, place) = (self.kind(), self.place());
-        let kinds = kinds();
         let has = |kind: &KindKeys| {
             let mut policies = kind.of_policies.iter();
             has_key(&kind.keys, key) || policies.any(|(_, keys)| has_key(keys, key))
         };
         let is_there = |kind: &&KindKeys| kind.kind == own || place.is_shared_with(kind.place);
-        let mut there = kinds.iter().filter(is_there);
+        let mut there = kinds().iter().filter(is_there);
         match there.clone().any(|kind| kind.kind == own && has(kind)) {
             true => None,
             false => there.find(|kind| has(kind)).map(|kind| kind.kind),
@@ -268,10 +268,10 @@ impl NodeConfig {
 
     /// The other name of a key that has two: an older one, or the one in whose place that was.
     pub(crate) fn other_name(&self, key: &str) -> Option<&'static str> {
-        let own = kinds().into_iter().filter(|kind| kind.kind == self.kind());
+        let own = kinds().iter().filter(|kind| kind.kind == self.kind());
         let mut keys = own.flat_map(|kind| {
-            let of_policies = kind.of_policies.into_iter().flat_map(|(_, keys)| keys);
-            kind.keys.into_iter().chain(of_policies)
+            let of_policies = kind.of_policies.iter().flat_map(|(_, keys)| keys);
+            kind.keys.iter().chain(of_policies)
         });
         keys.find_map(|known| match known.older {
             Some(older) if known.name == key => Some(older),
