@@ -1,7 +1,7 @@
 //! `imbrex check`.
 
 use super::check_disks::check_disks;
-use super::console::emit;
+use super::console::{emit, remark};
 use super::image_shape::{refusal, shape_of};
 use crate::args::CheckArgs;
 use crate::failure::Failure;
@@ -40,7 +40,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     let findings = match check(args) {
         Ok(findings) => findings,
         Err(failure) => {
-            eprintln!("imbrex: {failure}");
+            remark!("imbrex: {failure}");
             return ExitCode::from(COULD_NOT_RUN);
         }
     };

@@ -33,6 +33,21 @@ pub fn complain(message: &str) {
     let _ = std::io::stderr().write_all(format!("imbrex: {message}{rest}\n").as_bytes());
 }
 
+/// Says something on standard error in one piece, as `eprintln!` does, and goes on where nobody can hear it: a
+/// terminal that closes must not end what is served.
+macro_rules! remark {
+    ($($words:tt)*) => {
+        $crate::commands::console::write_remark(&format!($($words)*))
+    };
+}
+pub(crate) use remark;
+
+/// Writes a [remark].
+pub fn write_remark(message: &str) {
+    // Nothing can be done when nobody is left to tell.
+    let _ = std::io::stderr().write_all(format!("{message}\n").as_bytes());
+}
+
 /// Tells a person at a terminal that a run has finished.
 pub fn progress(message: &str) {
     if std::io::stderr().is_terminal() {

@@ -7,6 +7,7 @@ pub use blame::layer_error;
 pub use labels::{disks_without_labels, labels_of_nodes, tell_of_labels, words_of};
 
 use super::create::IMAGE_SEED;
+use crate::commands::console::remark;
 use crate::failure::Failure;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::disk::{Disk, Geometry, Survival};
@@ -284,7 +285,7 @@ impl StackOnFiles {
             self.refuse_lost()?;
         }
         for lost in self.lost() {
-            eprintln!("imbrex: warning: {lost}; the disk counts as lost");
+            remark!("imbrex: warning: {lost}; the disk counts as lost");
         }
         result.map_err(|(node, error)| self.open_error(set, node, &error))
     }

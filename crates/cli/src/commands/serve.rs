@@ -7,7 +7,7 @@ mod recording;
 mod report_file;
 mod same_stack;
 
-use super::console::emit;
+use super::console::{emit, remark};
 use super::create::IMAGE_SEED;
 use super::members::{
     FileUse, Member, StackOnFiles, disks_without_labels, dump, image_options, layer_error,
@@ -145,7 +145,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     );
     let commands =
         commands_at.map_or_else(String::new, |path| format!("; commands at {}", path.display()));
-    eprintln!("imbrex: serving {} ({size}) at {uri}; {mode}{commands}", config.name);
+    remark!("imbrex: serving {} ({size}) at {uri}; {mode}{commands}", config.name);
     let command = args.run.as_deref().map(|command| server.run_command(command)).transpose()?;
     let outcome = server.run(&mut engine, exports, &mut |now, stack| {
         fill.observe(now, stack);
@@ -335,7 +335,7 @@ fn open_image(
     let start = Start::Recover(Some(set));
     stack.come_up(set, |engine, labels| server.open_labelled(engine, start, labels, random))?;
     if args.force {
-        eprintln!(
+        remark!(
             "imbrex: warning: --force: the labels of the disks are not compared; what is shown may be old, \
              or another disk's"
         );
@@ -358,11 +358,11 @@ fn open_image(
         let took_s = started.elapsed().as_secs_f64();
         let data = data.display();
         let place = if args.read_only { "in memory " } else { "" };
-        eprintln!("imbrex: {data} was not closed in order: recovered {place}in {took_s:.3} s");
+        remark!("imbrex: {data} was not closed in order: recovered {place}in {took_s:.3} s");
     }
     for node in config.without_checksums() {
         let data = data.display();
-        eprintln!(
+        remark!(
             "imbrex: {data}: node `{node}` keeps no checksums: a block that has changed on the disk is \
              served as it is; only `imbrex create` makes an image with them"
         );
@@ -417,7 +417,7 @@ fn warn_of_damaged_ends(
         if blocks > 0 {
             let words = DamagedEnd::words(blocks);
             let warning = layer_error(config, describe, members, node, &words);
-            eprintln!("imbrex: warning: {warning}");
+            remark!("imbrex: warning: {warning}");
         }
     }
 }
@@ -449,7 +449,7 @@ fn make_contents_dir(folder: &Path, nodes: &[&str]) -> Result<(), Failure> {
     for path in nodes.iter().map(|node| contents_of(folder, node)) {
         match std::fs::remove_file(&path) {
             Ok(()) => {
-                eprintln!("imbrex: {} was removed: an emulated drive starts empty", path.display())
+                remark!("imbrex: {} was removed: an emulated drive starts empty", path.display())
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(named(&path, error).into()),

@@ -1,6 +1,7 @@
 //! The labels of the disks of a stack over files.
 
 use super::{Member, StackOnFiles};
+use crate::commands::console::remark;
 use crate::failure::Failure;
 use imbrex_core::disk::Survival;
 use imbrex_core::error::IoError;
@@ -54,7 +55,7 @@ impl StackOnFiles {
             }
             if let Err(reason) = can_hold_label(&member.path, self.blocks(index), set) {
                 let (node, path) = (&member.node, member.path.display());
-                eprintln!(
+                remark!(
                     "imbrex: warning: node `{node}`: {path} has no label: {reason}; another disk or an \
                      older copy in its place goes unnoticed"
                 );
@@ -113,7 +114,7 @@ impl StackOnFiles {
 /// Tells that the labels of an image are new.
 pub fn tell_of_labels(image: &Image, data: &dyn std::fmt::Display) {
     let version = image.version();
-    eprintln!(
+    remark!(
         "imbrex: {data}: its disks have labels from now on (format version {version}), which older \
          builds do not know"
     );

@@ -3,6 +3,7 @@
 use super::EmulatedDisks;
 use super::live_report::LiveReport;
 use crate::args::ServeArgs;
+use crate::commands::console::remark;
 use crate::commands::replace::MemberReplacer;
 use crate::failure::Failure;
 use imbrex_core::disk::Disk;
@@ -45,7 +46,7 @@ pub fn bind(args: &ServeArgs, server: &mut Server) -> Result<Option<PathBuf>, Fa
         Err(ServeError::Listen(error @ ListenError::PathTooLong { .. }))
             if args.control.is_none() && !args.allow_faults =>
         {
-            eprintln!(
+            remark!(
                 "imbrex: warning: no commands are taken: {error}; accepted: --control with a shorter path"
             );
             Ok(None)
