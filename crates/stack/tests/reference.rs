@@ -53,7 +53,7 @@ fn the_tables_of_keys_are_those_of_the_declarations() {
         let from = page.find(&begin).unwrap_or_else(|| panic!("{begin} in docs/stacks.md"));
         let from = from + begin.len();
         let to = from + page[from..].find(END).unwrap_or_else(|| panic!("{END} behind {begin}"));
-        page.replace_range(from..to, &tables(&kind));
+        page.replace_range(from..to, &tables(kind));
     }
     if std::env::var_os("IMBREX_RECORD").is_some() {
         fs::write(&path, page).expect("the page can be written");

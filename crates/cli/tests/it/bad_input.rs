@@ -152,7 +152,7 @@ fn a_misspelt_key_names_its_line_and_suggests_the_nearest() {
         message,
         format!(
             "s.toml:{line}: cache.policy = \"lur\"; did you mean \"lru\"?; accepted: \"lru\", \
-             \"lru-band\", \"pore\", \"ride\", \"unlimited\", \"opt\""
+             \"unlimited\", \"lru-band\", \"pore\", \"ride\", \"opt\""
         )
     );
     let message = of_options("--set cache.capacty=40MiB");
