@@ -40,17 +40,6 @@ fn the_stacks_lose_nothing_in_more_runs() {
     lose_nothing(MORE_SEEDS);
 }
 
-/// Seeds at which a long search once found a read below a write buffer, of a block that was about to
-/// leave when another destage failed.
-#[test]
-fn a_block_that_waits_to_leave_is_read_from_memory_after_a_failure() {
-    for (name, seed) in [("hwsr", 1062), ("s-block", 1007), ("s-block", 1052)] {
-        let subject = stacks::subject(name).expect("a stack");
-        let totals = run_seeds(&subject, seed..seed + 1, OPTIONS, JOBS);
-        assert!(totals.failures.is_empty(), "{name}: {:?}", totals.failures);
-    }
-}
-
 #[test]
 fn the_bugs_that_they_can_have_are_found() {
     let bugs = [
