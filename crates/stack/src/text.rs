@@ -327,4 +327,16 @@ mod tests {
         let error = read("[[node]]\nname = 't'\nkind = 'span'\n").unwrap_err();
         assert!(error.starts_with("s.toml:7: t: missing field `below`"), "{error}");
     }
+
+    #[test]
+    fn ports_are_written_as_images_have_them() {
+        for (name, expected) in [
+            ("hwsr", "below = \"translation\"\ncopies = \"cache\"\nlog = \"log\"\n"),
+            ("hwsr", "disk = \"disk\"\ncopies = \"cache\"\n"),
+            ("pore", "flash = \"ssd\"\nbacking = \"translation\"\n"),
+        ] {
+            let text = toml::to_string(&StackConfig::load(name, &[]).unwrap()).unwrap();
+            assert!(text.contains(expected), "{name}: {text}");
+        }
+    }
 }

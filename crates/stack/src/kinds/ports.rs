@@ -131,7 +131,8 @@ impl<P> fmt::Debug for BelowNodes<P> {
 }
 
 impl<P: Ports> Serialize for BelowNodes<P> {
-    /// In a table the ports that need a node come first.
+    /// In a table the ports that need a node come first, and the others in the order of the alphabet: images
+    /// have had them so.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let last = P::PORTS.len() - 1;
         if self.is_short {
@@ -141,16 +142,17 @@ impl<P: Ports> Serialize for BelowNodes<P> {
             };
         }
         let mut table = to.serialize_map(None)?;
-        for is_needed in [true, false] {
-            for (key, nodes) in P::PORTS.iter().zip(&self.nodes) {
-                match key.takes {
-                    Takes::Several if is_needed => table.serialize_entry(key.name, nodes)?,
-                    Takes::One if is_needed => table.serialize_entry(key.name, &nodes[0])?,
-                    Takes::Optional if !is_needed && !nodes.is_empty() => {
-                        table.serialize_entry(key.name, &nodes[0])?;
-                    }
-                    _ => {}
-                }
+        let mut ports: Vec<_> = P::PORTS.iter().zip(&self.nodes).collect();
+        ports.sort_by_key(|(key, _)| match key.takes {
+            Takes::Optional => (true, key.name),
+            Takes::One | Takes::Several => (false, ""),
+        });
+        for (key, nodes) in ports {
+            match key.takes {
+                Takes::Several => table.serialize_entry(key.name, nodes)?,
+                Takes::One => table.serialize_entry(key.name, &nodes[0])?,
+                Takes::Optional if nodes.is_empty() => {}
+                Takes::Optional => table.serialize_entry(key.name, &nodes[0])?,
             }
         }
         table.end()
