@@ -47,7 +47,7 @@ pub use bus::{BusModel, WriteAfterWrite};
 pub use cleaning::IdleAfter;
 pub use design::{DiskDesign, DiskOptions};
 pub use heat_map::{HeatMap, HeatMapRecorder};
-pub use library::{Drive, DriveError, LIBRARY, TINY};
+pub use library::{Drive, DriveError, LIBRARY};
 pub use measured::MeasuredDisk;
 pub use mechanism::Mechanism;
 pub use model::{

@@ -10,6 +10,9 @@ macro_rules! drive {
     ($name:literal) => {
         ($name, include_str!(concat!("../../../drives/", $name, ".toml")))
     };
+    ($name:literal in $folder:literal) => {
+        ($name, include_str!(concat!("../../../drives/", $folder, "/", $name, ".toml")))
+    };
 }
 
 /// Names and files of the drives inside the binary, in the order of their names.
@@ -35,25 +38,19 @@ pub const LIBRARY: &[(&str, &str)] = &[
     drive!("wd40efax"),
 ];
 
-macro_rules! tiny_drive {
-    ($name:literal) => {
-        ($name, include_str!(concat!("../../../drives/tiny/", $name, ".toml")))
-    };
-}
-
 /// Drives of a few hundred blocks that nobody sells, inside the binary too: crash search takes them, and
 /// whoever tests a host. They are found by name as those of the library, and no list of drives has them.
-pub const TINY: &[(&str, &str)] = &[
-    tiny_drive!("tiny-cmr"),
-    tiny_drive!("tiny-flash"),
-    tiny_drive!("tiny-smr-1"),
-    tiny_drive!("tiny-smr-2"),
-    tiny_drive!("tiny-up-1"),
-    tiny_drive!("tiny-up-2"),
-    tiny_drive!("tiny-up-3"),
-    tiny_drive!("tiny-wave-1"),
-    tiny_drive!("tiny-wave-2"),
-    tiny_drive!("tiny-wave-3"),
+const TINY: &[(&str, &str)] = &[
+    drive!("tiny-cmr" in "tiny"),
+    drive!("tiny-flash" in "tiny"),
+    drive!("tiny-smr-1" in "tiny"),
+    drive!("tiny-smr-2" in "tiny"),
+    drive!("tiny-up-1" in "tiny"),
+    drive!("tiny-up-2" in "tiny"),
+    drive!("tiny-up-3" in "tiny"),
+    drive!("tiny-wave-1" in "tiny"),
+    drive!("tiny-wave-2" in "tiny"),
+    drive!("tiny-wave-3" in "tiny"),
 ];
 
 /// Why there is no such drive.
@@ -210,6 +207,18 @@ mod tests {
                     index + 1
                 );
             }
+        }
+    }
+
+    #[test]
+    fn every_tiny_drive_of_the_folder_is_found_by_name_and_told_in_no_list() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/tiny");
+        let files = std::fs::read_dir(folder).expect("the folder").count();
+        assert_eq!(TINY.len(), files);
+        for (name, _) in TINY {
+            let drive = Drive::open(name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(drive.model.name, *name);
+            assert!(drive.model.capacity.bytes() <= 8 << 20 && !known_names().contains(name));
         }
     }
 

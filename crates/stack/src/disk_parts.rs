@@ -34,7 +34,8 @@ impl DiskPart<'_> {
 impl NodeConfig {
     /// The name of a kind of record in its journal, on the page of its format.
     pub fn record_name(&self, kind: u8) -> Option<&'static str> {
-        self.node().record_name(kind)
+        let mut kinds = self.node().record_kinds().iter();
+        kinds.find(|(known, _)| *known == kind).map(|(_, name)| *name)
     }
 
     /// The node below with data of which the journal on another one speaks, and the kind of the records

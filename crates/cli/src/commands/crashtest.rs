@@ -7,10 +7,12 @@ use super::image_shape::shape_in_memory;
 use crate::args::CrashtestArgs;
 use crate::failure::Failure;
 use imbrex_core::planted::PlantedBug;
+use imbrex_drives::shell_word;
 use imbrex_drives::toml_error::nearest;
 use imbrex_serve::fsck::{self, Checks, Member};
 use imbrex_sim::crashtest::campaign::{
-    Failure as PointFailure, Options, SeedCampaign, Totals, points_to_find, run_seeds, steps_of,
+    Failure as PointFailure, Options, POINTS, SeedCampaign, Totals, points_to_find, run_seeds,
+    steps_of,
 };
 use imbrex_sim::crashtest::image::{EXHAUSTIVE_PENDING_MAX, EXHAUSTIVE_PENDING_SOAK, Mode};
 use imbrex_sim::crashtest::medium::Medium;
@@ -66,14 +68,14 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
     }
     if let (Some(seed), Some(point)) = (args.seed, args.point) {
         check_point(point, args.points)?;
-        return Ok(one_point(&subject, seed, point, options));
+        return Ok(one_point(&subject, seed, point, options, &more_options(args)));
     }
     if let Some(length) = args.short {
         return Ok(short(&subject, length, args.soak, jobs));
     }
     let seeds = seeds(args)?;
     let totals = run_seeds(&subject, seeds.clone(), options, jobs);
-    let more = more_options(options);
+    let more = more_options(args);
     let summary = Summary::new(&subject.name, seeds.end - seeds.start, &totals, &more);
     if args.json {
         emit(&format!("{}\n", serde_json::to_string_pretty(&summary)?));
@@ -130,14 +132,15 @@ fn with_members(
     jobs: usize,
 ) -> Result<ExitCode, Failure> {
     let options = members::Options { cases: args.points, plant };
+    let more = more_options(args);
     if args.plant_all {
         return Ok(members::plant_all(subject));
     }
     if let (Some(seed), Some(point)) = (args.seed, args.point) {
         check_point(point, args.points)?;
-        return Ok(members::one(subject, seed, point, options));
+        return Ok(members::one(subject, seed, point, options, &more));
     }
-    members::run(subject, seeds(args)?, options, jobs, args.json)
+    members::run(subject, seeds(args)?, options, jobs, args.json, &more)
 }
 
 /// A stack whose members are checked after each recovery.
@@ -210,19 +213,28 @@ fn seeds(args: &CrashtestArgs) -> Result<Range<u64>, Failure> {
 }
 
 /// What a replay needs beside the stack, the seed and the point.
-fn more_options(options: Options) -> String {
+fn more_options(args: &CrashtestArgs) -> String {
     let mut more = String::new();
-    if options.points != imbrex_sim::crashtest::campaign::POINTS {
-        let _ = write!(more, " --points {}", options.points);
+    if let Some(size) = args.size {
+        let _ = write!(more, " --size {}", shell_word(&size.to_string()));
     }
-    if let Some(mode) = options.mode {
-        let _ = write!(more, " --mode {}", mode.name());
+    for setting in &args.set {
+        let _ = write!(more, " --set {}", shell_word(setting));
     }
-    if options.soak {
+    if args.members {
+        more.push_str(" --members");
+    }
+    if args.points != POINTS {
+        let _ = write!(more, " --points {}", args.points);
+    }
+    if let Some(mode) = &args.mode {
+        let _ = write!(more, " --mode {mode}");
+    }
+    if args.soak {
         more.push_str(" --soak");
     }
-    if let Some(bug) = options.plant {
-        let _ = write!(more, " --plant {}", bug.name());
+    if let Some(bug) = &args.plant {
+        let _ = write!(more, " --plant {bug}");
     }
     more
 }
@@ -255,7 +267,7 @@ fn short(subject: &Subject, length: u32, soak: bool, jobs: usize) -> ExitCode {
 }
 
 /// Tries one point; when it fails, makes it small.
-fn one_point(subject: &Subject, seed: u64, point: u64, options: Options) -> ExitCode {
+fn one_point(subject: &Subject, seed: u64, point: u64, options: Options, more: &str) -> ExitCode {
     let steps = steps_of(subject, seed);
     let result = SeedCampaign::new(subject, seed, options, &steps)
         .and_then(|campaign| campaign.try_point(point, &mut Totals::default()));
@@ -265,7 +277,7 @@ fn one_point(subject: &Subject, seed: u64, point: u64, options: Options) -> Exit
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            let replay = replay_command(&subject.name, seed, failure.point, &more_options(options));
+            let replay = replay_command(&subject.name, seed, failure.point, more);
             eprintln!("imbrex: {}\n  replay: {replay}", failure.what);
             eprint!("{}", made_small(subject, &failure, options));
             ExitCode::FAILURE

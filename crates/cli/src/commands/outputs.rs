@@ -59,8 +59,7 @@ fn refused(option: &str, file: &Path, error: &dyn Display) -> Failure {
 pub fn check_folder(option: &str, folder: &Path) -> Result<(), Failure> {
     check_room(option, folder)?;
     let names = REPORT_FILES.iter().chain(&FORM_FILES).chain([&TRACE_FILE]);
-    let of_kinds = kinds();
-    let of_kinds = of_kinds.iter().flat_map(KindKeys::table_files);
+    let of_kinds = kinds().iter().flat_map(KindKeys::table_files);
     let names = names.map(|name| name.to_string()).chain(of_kinds);
     for file in names.map(|name| folder.join(name)) {
         if fs::symlink_metadata(&file).is_ok() {

@@ -84,8 +84,24 @@ fn any_stack_file_is_searched_and_its_keys_are_drawn() {
     let text = String::from_utf8_lossy(&output.stdout);
     let expected = format!("{path}: 0 of 120 points failed, 3 seeds");
     assert!(output.status.success() && text.contains(&expected), "{output:?}");
-    let planted = crashtest(&[&search[..], &["--plant", "fua-as-plain"]].concat());
+    let more = ["--set", "cache.capacity=48 KiB", "--plant", "fua-as-plain"];
+    let planted = crashtest(&[&search[..], &more].concat());
     assert_eq!(planted.status.code(), Some(1), "{planted:?}");
+    // What is printed to be typed fails in the same way.
+    let text = String::from_utf8_lossy(&planted.stderr);
+    let replay = text.lines().find_map(|line| line.strip_prefix("  replay: imbrex "));
+    let replay = replay.expect("a command");
+    assert!(
+        replay.contains("--size") && replay.contains("--set 'cache.capacity=48 KiB'"),
+        "{replay}"
+    );
+    let again = Command::new("sh")
+        .arg("-c")
+        .arg(format!("{} {replay}", env!("CARGO_BIN_EXE_imbrex")))
+        .output()
+        .expect("a shell");
+    let again = String::from_utf8_lossy(&again.stderr);
+    assert_eq!(again.lines().next(), text.lines().next(), "{again}");
     let ready_made = ["--stack", "stacks/striped.toml", "--size", "1MiB"];
     let output = Command::new(env!("CARGO_BIN_EXE_imbrex"))
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))

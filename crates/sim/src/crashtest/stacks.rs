@@ -145,6 +145,11 @@ impl SearchedStack {
         refused.map_or(Ok(stack), |reason| Err(ConfigError::words(reason)))
     }
 
+    /// The name that the file gives it.
+    pub fn name(&self) -> &str {
+        self.drawn.name()
+    }
+
     /// Whether it is a disk without a layer. Nothing but the file that serves it remembers there that a
     /// flush has failed, so only what happens between two starts is tried with it.
     ///

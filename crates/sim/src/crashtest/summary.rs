@@ -4,6 +4,7 @@ use super::campaign::Totals;
 use super::fault_points::FaultClass;
 use super::image::Mode;
 use comfy_table::{CellAlignment, Table, presets};
+use imbrex_drives::shell_word;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -78,6 +79,7 @@ pub fn least_activity(totals: &Totals) -> Activity {
 /// The command that shows a failure again.
 pub fn replay_command(stack: &str, seed: u64, point: Option<u64>, more: &str) -> String {
     let point = point.map_or(String::new(), |point| format!(" --point {point}"));
+    let stack = shell_word(stack);
     format!("imbrex crashtest --stack {stack} --seed {seed}{point}{more}")
 }
 

@@ -182,9 +182,8 @@ impl Node for MemoryBufferConfig {
         self.below.optional("log") == Some(below)
     }
 
-    fn record_name(&self, kind: u8) -> Option<&'static str> {
-        let known = RECORD_KINDS.iter().find(|(known, _)| *known == kind);
-        known.map(|(_, name)| *name)
+    fn record_kinds(&self) -> &'static [(u8, &'static str)] {
+        &RECORD_KINDS
     }
 
     fn keeps(&self) -> Result<Keeps, ConfigError> {

@@ -508,9 +508,9 @@ pub(super) trait Node {
         false
     }
 
-    /// The name of a kind of record in its journal, on the page of its format.
-    fn record_name(&self, _kind: u8) -> Option<&'static str> {
-        None
+    /// The kinds of record in its journal, each with its name on the page of its format.
+    fn record_kinds(&self) -> &'static [(u8, &'static str)] {
+        &[]
     }
 
     /// The node below with data of which the journal on another one speaks, and the kind of the

@@ -16,7 +16,7 @@ use imbrex_core::disk::UNKNOWN_TRACK;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
-use imbrex_core::translation::records::{BYPASS, RECORDS};
+use imbrex_core::translation::records::{BYPASS, RECORD_KINDS};
 use imbrex_core::translation::{
     HostAware, LayoutError, PersistentCache, PersistentCacheSettings, RewriteExtent,
     conventional_blocks_needed,
@@ -62,9 +62,8 @@ impl Node for PersistentCacheConfig {
         true
     }
 
-    fn record_name(&self, kind: u8) -> Option<&'static str> {
-        let known = RECORDS.iter().find(|record| record.kind == kind);
-        known.map(|record| record.name)
+    fn record_kinds(&self) -> &'static [(u8, &'static str)] {
+        &RECORD_KINDS
     }
 
     fn data_off_journal(&self) -> Option<(&str, u8)> {

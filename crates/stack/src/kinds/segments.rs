@@ -216,9 +216,8 @@ impl Node for SegmentsConfig {
         self.checksums().are_kept() || self.below.optional("journal") == Some(below)
     }
 
-    fn record_name(&self, kind: u8) -> Option<&'static str> {
-        let known = RECORD_KINDS.iter().find(|(known, _)| *known == kind);
-        known.map(|(_, name)| *name)
+    fn record_kinds(&self) -> &'static [(u8, &'static str)] {
+        &RECORD_KINDS
     }
 
     fn keeps(&self) -> Result<Keeps, ConfigError> {

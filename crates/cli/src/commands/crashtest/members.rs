@@ -3,29 +3,15 @@
 use super::{emit, other_subject};
 use crate::failure::Failure;
 use imbrex_core::planted::PlantedBug;
-use imbrex_sim::crashtest::campaign::POINTS;
 pub use imbrex_sim::crashtest::members::campaign::Options;
 use imbrex_sim::crashtest::members::campaign::{SeedCases, Totals, cases_to_find, run_seeds};
 use imbrex_sim::crashtest::members::summary::Summary;
 use imbrex_sim::crashtest::subject::Subject;
-use std::fmt::Write;
 use std::ops::Range;
 use std::process::ExitCode;
 
 /// Cases within which a planted bug must be found.
 const CASES_TO_FIND_MAX: u64 = 500;
-
-/// What a replay needs beside the stack, the seed and the case.
-fn more_options(options: Options) -> String {
-    let mut more = " --members".to_owned();
-    if options.cases != POINTS {
-        let _ = write!(more, " --points {}", options.cases);
-    }
-    if let Some(bug) = options.plant {
-        let _ = write!(more, " --plant {}", bug.name());
-    }
-    more
-}
 
 fn tell(summary: &Summary<'_>) -> ExitCode {
     for failure in &summary.failures {
@@ -44,10 +30,10 @@ pub fn run(
     options: Options,
     jobs: usize,
     as_json: bool,
+    more: &str,
 ) -> Result<ExitCode, Failure> {
     let totals = run_seeds(subject, seeds.clone(), options, jobs);
-    let more = more_options(options);
-    let summary = Summary::new(&subject.name, seeds.end - seeds.start, &totals, &more);
+    let summary = Summary::new(&subject.name, seeds.end - seeds.start, &totals, more);
     match as_json {
         true => emit(&format!("{}\n", serde_json::to_string_pretty(&summary)?)),
         false => emit(&summary.to_text()),
@@ -56,7 +42,7 @@ pub fn run(
 }
 
 /// Plays one case.
-pub fn one(subject: &Subject, seed: u64, number: u64, options: Options) -> ExitCode {
+pub fn one(subject: &Subject, seed: u64, number: u64, options: Options, more: &str) -> ExitCode {
     let mut totals = Totals::default();
     let played = SeedCases::new(subject, seed, options.plant)
         .and_then(|mut cases| cases.try_alone(number, &mut totals));
@@ -64,8 +50,7 @@ pub fn one(subject: &Subject, seed: u64, number: u64, options: Options) -> ExitC
         Ok(()) => emit(&format!("{}, seed {seed}, case {number}: passed\n", subject.name)),
         Err(failure) => totals.failures.push(failure),
     }
-    let more = more_options(options);
-    tell(&Summary::new(&subject.name, 1, &totals, &more))
+    tell(&Summary::new(&subject.name, 1, &totals, more))
 }
 
 /// Prints how many cases it takes to find each bug that is looked for here.

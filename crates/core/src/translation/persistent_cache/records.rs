@@ -56,6 +56,17 @@ pub const RECORDS: [RecordLayout; 8] = [
     layout(STRETCH, "stretch", &STRETCH_FIELDS, false),
 ];
 
+/// Every kind of record, and its name in the format's page.
+pub const RECORD_KINDS: [(u8, &str); RECORDS.len()] = {
+    let mut kinds = [(0, ""); RECORDS.len()];
+    let mut at = 0;
+    while at < kinds.len() {
+        kinds[at] = (RECORDS[at].kind, RECORDS[at].name);
+        at += 1;
+    }
+    kinds
+};
+
 const APPEND_FIELDS: [Field; 2] = [field("lba", 0, 8), field("position", 8, 8)];
 const EXTENT_FIELDS: [Field; 2] = [field("lba", 0, 8), field("blocks", 8, 8)];
 const SCRATCH_FIELDS: [Field; 4] =

@@ -23,6 +23,16 @@ const OPTIONS: Options = Options { points: POINTS, mode: None, soak: false, plan
 /// Threads of a campaign.
 const JOBS: usize = 2;
 
+#[test]
+fn every_stack_file_of_the_folder_is_searched() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../stacks/crash");
+    let files = std::fs::read_dir(folder).expect("the folder").count();
+    assert_eq!(stacks::ready_made().count(), files);
+    for name in stacks::ready_made() {
+        assert_eq!(stacks::ready_made_stack(name).expect("a stack").name(), name);
+    }
+}
+
 /// The bugs that a layer with nothing but a journal can have.
 const BUGS_OF_THE_JOURNAL: [PlantedBug; 18] = [
     PlantedBug::SsdFlushSkipped,
