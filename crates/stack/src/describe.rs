@@ -242,7 +242,7 @@ mod tests {
     use crate::{BuildOptions, Built, Plan, StackConfig, ready_made};
     use imbrex_core::buffer::ContentKind;
     use imbrex_core::counters::{GROUPS, JOURNAL, declared};
-    use imbrex_core::units::Instant;
+    use imbrex_core::units::{BLOCK_BYTES, Instant};
     use imbrex_report::{REPORT_FILES, ReplayMode, Report, RequestCounts, Run};
     use imbrex_report::{Workload, WorkloadKind};
 
@@ -295,6 +295,22 @@ mod tests {
         assert!(!of_kinds.iter().any(is_fixed), "{of_kinds:?}");
         assert!(files.iter().all(|(name, _)| is_fixed(name) || of_kinds.contains(name)));
         assert!(files.iter().any(|(name, _)| name == "disk_areas.csv"));
+    }
+
+    #[test]
+    fn a_store_of_copies_is_as_long_as_the_last_segment_that_is_rewritten() {
+        const SEGMENT: u64 = 512;
+        for name in ["hwsr", "s-block"] {
+            let config = StackConfig::load(name, &[]).expect("a ready-made stack");
+            let options = BuildOptions {
+                size_bytes: Some((40 * SEGMENT + 16) * BLOCK_BYTES),
+                ..BuildOptions::simulate(1)
+            };
+            let plan = Plan::new(&config, &options).expect("a plan");
+            let designed = plan.design_all(None, None, ContentKind::Counted).expect("a stack");
+            let copied = designed.describe.blocks_of("cache").expect("a node");
+            assert!(copied.0 >= 41 * SEGMENT && plan.blocks().0 == 40 * SEGMENT + 16, "{name}");
+        }
     }
 
     #[test]

@@ -295,8 +295,9 @@ impl Node for SBlockConfig {
         };
         let mut asks = vec![below];
         if self.below.optional("copies").is_some() {
+            // The last S-block may reach past what is asked, and is rewritten as a whole.
             let copies = Asked {
-                blocks: asked.blocks,
+                blocks: layout.blocks().max(asked.blocks),
                 scale: asked.scale,
                 writer: Writer::Layer,
                 is_part: false,

@@ -262,7 +262,9 @@ impl Node for SegmentsConfig {
             is_part: false,
         };
         let beside = |blocks, scale| Asked { blocks, scale, writer: Writer::Layer, is_part: false };
-        let copies = self.below.optional("copies").map(|_| beside(asked.blocks, asked.scale));
+        // The last segment may reach past what is asked, and is rewritten as a whole.
+        let copied = layout.blocks().max(asked.blocks);
+        let copies = self.below.optional("copies").map(|_| beside(copied, asked.scale));
         let areas = SegmentAreas::new(&settings, BlockCount::ZERO).blocks();
         let journal = self.below.optional("journal").map(|_| beside(areas, 1));
         let asks = copies.into_iter().chain(journal).chain([disk]).collect();

@@ -52,6 +52,14 @@ fn no_member_lost_other_or_changed_goes_unnoticed_in_many_cases() {
     }
 }
 
+/// A rewrite of the last S-block, which reaches past the device, once gave a store of copies blocks that the
+/// store had no address for.
+#[test]
+fn a_last_s_block_that_reaches_past_the_device_is_copied() {
+    holds("s-block", 117..118);
+    holds("s-block", 120..121);
+}
+
 /// The bugs that such cases show, with the stacks that have each.
 const BUGS: [(PlantedBug, &str); 6] = [
     (PlantedBug::UpOverLostNode, "s-block"),
