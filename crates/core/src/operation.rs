@@ -149,6 +149,9 @@ causes! {
     Destage("destage"),
     /// A translation layer that rewrites a band.
     Cleaning("cleaning"),
+    /// An array that keeps its parity, for a write of a host: it reads what is about to be replaced, and reads
+    /// and writes parity.
+    Parity("parity"),
     /// An array that restores a lost member.
     Rebuild("rebuild"),
     /// A background check of stored data.
