@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod array;
 pub mod buffer;
 pub mod cache;
 pub mod command;

@@ -54,7 +54,7 @@ impl ConfigError {
 }
 
 /// The ready-made stacks, in the order in which they are listed: the compared ones come first.
-const READY_MADE: [(&str, &str); COMPARED + 9] = [
+const READY_MADE: [(&str, &str); COMPARED + 12] = [
     ("cmr-only", include_str!("../../../stacks/cmr-only.toml")),
     ("smr-only", include_str!("../../../stacks/smr-only.toml")),
     ("lru", include_str!("../../../stacks/lru.toml")),
@@ -71,6 +71,9 @@ const READY_MADE: [(&str, &str); COMPARED + 9] = [
     ("hdd", include_str!("../../../stacks/hdd.toml")),
     ("spanned", include_str!("../../../stacks/spanned.toml")),
     ("striped", include_str!("../../../stacks/striped.toml")),
+    ("raid1", include_str!("../../../stacks/raid1.toml")),
+    ("raid4", include_str!("../../../stacks/raid4.toml")),
+    ("raid5", include_str!("../../../stacks/raid5.toml")),
     ("dedicated", include_str!("../../../stacks/dedicated.toml")),
 ];
 

@@ -13,6 +13,7 @@ pub mod variants;
 
 use buffers::{buffer, buffer_with_copies, buffering, kept};
 use caches::{BACKING_BLOCKS, cache, durable, in_batches, lru, lru_band, pore, ride, with_policy};
+use imbrex_core::array::Level;
 use imbrex_core::cache::{CacheMode, CacheSettings, OpenZones, PolicySettings, Split};
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
@@ -33,7 +34,7 @@ use imbrex_core::translation::{
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 use imbrex_core::zoned::{HostManaged, HostManagedSettings};
-use passing::{slice, span, stripe};
+use passing::{raid, slice, span, stripe};
 use s_blocks::{
     durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_block_summed,
     s_blocks, spare_inside,
@@ -170,6 +171,10 @@ macro_rules! every_kind {
             stripe_of_blocks: stripe([41, 43, 60], 1),
             stripe_of_chunks: stripe([41, 47, 60], 3),
             stripe_of_one_disk: stripe([70, 0, 0], 4),
+            raid_1: raid(Level::Raid1, &[90, 93]),
+            raid_1_of_three: raid(Level::Raid1, &[90, 93, 91]),
+            raid_4: raid(Level::Raid4, &[41, 43, 60, 42]),
+            raid_5: raid(Level::Raid5, &[41, 43, 60, 42]),
         }
     };
 }

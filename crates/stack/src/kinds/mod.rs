@@ -18,6 +18,7 @@ mod persistent_cache_config;
 mod persistent_cache_settings;
 pub(super) mod policies;
 mod ports;
+mod raid;
 mod read_cache;
 mod reported;
 mod s_block;
@@ -36,6 +37,7 @@ pub use memory_buffer::MemoryBufferConfig;
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{PolicyConfig, PoreConfig, policy_key};
+pub use raid::{Raid1Config, Raid4Config, Raid5Config};
 pub use read_cache::ReadCacheConfig;
 pub(super) use reported::Reported;
 pub use s_block::SBlockConfig;
@@ -194,6 +196,12 @@ kinds! {
     Dedicated(DedicatedConfig, span::Facts),
     /// Nodes joined chunk by chunk.
     Stripe(StripeConfig, stripe::Facts),
+    /// Nodes with copies of the same blocks.
+    Raid1(Raid1Config, raid::Facts),
+    /// Nodes with the parity on the last one.
+    Raid4(Raid4Config, raid::Facts),
+    /// Nodes with the parity on each by turns.
+    Raid5(Raid5Config, raid::Facts),
     /// A write buffer in memory.
     MemoryBuffer(MemoryBufferConfig, memory_buffer::Facts),
 }

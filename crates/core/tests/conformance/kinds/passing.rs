@@ -2,6 +2,7 @@
 
 use super::super::workload;
 use super::{BufferBound, Kind, REQUESTS};
+use imbrex_core::array::{Level, Raid};
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Layer;
@@ -67,4 +68,22 @@ pub fn stripe(disks: [u64; 3], chunk: u64) -> Kind {
         },
         ..kind
     }
+}
+
+/// An array with copies or parity over disks that are trusted with their data. It remembers nothing over a
+/// start.
+pub fn raid(level: Level, disks: &[u64]) -> Kind {
+    let disks: Vec<_> = disks
+        .iter()
+        .map(|blocks| Geometry::plain(BlockCount(*blocks), Media::Conventional))
+        .collect();
+    let columns = disks.len() as u64;
+    let buffers = BufferBound {
+        blocks: REQUESTS * 2 * columns * (workload::LONGEST + 1),
+        because: "what each request changes, and what it replaces, of every member",
+    };
+    Kind::new(disks, false, buffers, move |below| {
+        let below: Vec<_> = below.iter().collect();
+        Raid::new(level, &below, 0).expect("plain disks")
+    })
 }

@@ -1,0 +1,214 @@
+//! Which members of an array are there, and what they have.
+
+use super::Columns;
+use crate::error::IoError;
+use crate::layer::Port;
+use alloc::vec::Vec;
+
+/// Columns of an array at most.
+pub const COLUMNS_MAX: usize = 64;
+
+/// What a member has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// All of its rows.
+    In,
+    /// Nothing: it is lost, or an operation of it has failed.
+    Out,
+    /// Nothing: a new disk is there that nobody has asked to be rebuilt.
+    Blank,
+    /// The rows before this one.
+    Rebuilding(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    port: Port,
+    state: State,
+    /// A flush that has failed. What the member answered before may be gone, so no later one is believed.
+    flush_failure: Option<IoError>,
+}
+
+/// What the loss of a port means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// The array lacks this column from now on.
+    Column(usize),
+    /// It was a spare, or nothing that the array has use for.
+    Nothing,
+}
+
+/// The members of an array by column, and its spares.
+#[derive(Debug)]
+pub struct Members {
+    members: Vec<Member>,
+    /// Ports with nodes that may take the place of a member, the next one first.
+    spares: Vec<Port>,
+    /// The columns that have all of their rows.
+    whole: Columns,
+}
+
+impl Members {
+    /// Members behind the first ports, and spares behind those after them. Panics when there are more than
+    /// [`COLUMNS_MAX`].
+    pub fn new(columns: usize, spares: usize) -> Members {
+        assert!(columns <= COLUMNS_MAX, "{columns} columns");
+        let port = |index: usize| Port(index as u8);
+        let member = |column| Member { port: port(column), state: State::In, flush_failure: None };
+        Members {
+            members: (0..columns).map(member).collect(),
+            spares: (columns..columns + spares).map(port).collect(),
+            whole: Columns::first(columns),
+        }
+    }
+
+    /// How many columns there are.
+    pub fn columns(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The node that stands for a column.
+    #[inline]
+    pub fn port(&self, column: usize) -> Port {
+        self.members[column].port
+    }
+
+    /// The column that a node stands for.
+    pub fn column_of(&self, port: Port) -> Option<usize> {
+        self.members.iter().position(|member| member.port == port)
+    }
+
+    /// True when no member lacks a row.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.whole.len() as usize == self.members.len()
+    }
+
+    /// True when a column has all of its rows.
+    #[inline]
+    pub fn has_all(&self, column: usize) -> bool {
+        self.whole.has(column)
+    }
+
+    /// The columns that have a row.
+    #[inline]
+    pub fn with_row(&self, row: u64) -> Columns {
+        if self.is_whole() {
+            return self.whole;
+        }
+        let members = self.members.iter().enumerate();
+        let rebuilt = members.filter_map(|(column, member)| match member.state {
+            State::Rebuilding(before) if row < before => Some(Columns::of(column)),
+            _ => None,
+        });
+        rebuilt.fold(self.whole, Columns::or)
+    }
+
+    /// The columns that are there, all rows or not.
+    pub fn present(&self) -> impl Iterator<Item = usize> + '_ {
+        let members = self.members.iter().enumerate();
+        members
+            .filter(|(_, member)| matches!(member.state, State::In | State::Rebuilding(_)))
+            .map(|(column, _)| column)
+    }
+
+    /// Columns that lack rows: those that are rebuilt, and all others that are not there.
+    pub fn lacking(&self) -> usize {
+        self.members.len() - self.whole.len() as usize
+    }
+
+    /// Columns that are being rebuilt.
+    pub fn rebuilding(&self) -> usize {
+        let rebuilding = |member: &&Member| matches!(member.state, State::Rebuilding(_));
+        self.members.iter().filter(rebuilding).count()
+    }
+
+    /// A column that has nothing and is not being rebuilt.
+    pub fn missing(&self) -> Option<usize> {
+        let missing = |member: &Member| matches!(member.state, State::Out | State::Blank);
+        self.members.iter().position(missing)
+    }
+
+    /// True when a new disk waits to be rebuilt.
+    pub fn is_blank(&self, column: usize) -> bool {
+        self.members[column].state == State::Blank
+    }
+
+    /// The array goes on without a column.
+    pub fn put_out(&mut self, column: usize) {
+        self.members[column].state = State::Out;
+        self.whole = self.whole.without(Columns::of(column));
+    }
+
+    /// A node is lost.
+    pub fn lose(&mut self, port: Port) -> Loss {
+        self.spares.retain(|spare| *spare != port);
+        match self.column_of(port) {
+            Some(column) if self.members[column].state != State::Out => {
+                self.put_out(column);
+                Loss::Column(column)
+            }
+            _ => Loss::Nothing,
+        }
+    }
+
+    /// A lost node is there again, blank: in the place that it had, or as a spare where another node has
+    /// taken that.
+    pub fn replaced(&mut self, port: Port) {
+        match self.column_of(port) {
+            Some(column) => {
+                self.members[column].state = State::Blank;
+                self.members[column].flush_failure = None;
+            }
+            None => self.spares.push(port),
+        }
+    }
+
+    /// Puts the next spare in the place of a column that is out; false when there is none.
+    pub fn step_in(&mut self, column: usize) -> bool {
+        if self.spares.is_empty() {
+            return false;
+        }
+        let port = self.spares.remove(0);
+        self.members[column] = Member { port, state: State::Blank, flush_failure: None };
+        true
+    }
+
+    /// A blank column gets its rows from now on.
+    pub fn begin_rebuild(&mut self, column: usize) {
+        self.members[column].state = State::Rebuilding(0);
+    }
+
+    /// A column that is rebuilt has the rows before this one.
+    pub fn rebuilt_to(&mut self, column: usize, row: u64) {
+        self.members[column].state = State::Rebuilding(row);
+    }
+
+    /// A column has all rows again.
+    pub fn end_rebuild(&mut self, column: usize) {
+        self.members[column].state = State::In;
+        self.whole = self.whole.or(Columns::of(column));
+    }
+
+    /// A rebuild has stopped: what it has written counts for nothing.
+    pub fn stop_rebuild(&mut self, column: usize) {
+        if matches!(self.members[column].state, State::Rebuilding(_)) {
+            self.members[column].state = State::Blank;
+        }
+    }
+
+    /// A flush of a column has failed, and the array cannot go on without it.
+    pub fn flush_failed(&mut self, column: usize, error: IoError) {
+        self.members[column].flush_failure.get_or_insert(error);
+    }
+
+    /// An earlier flush of a column that has failed.
+    pub fn flush_failure(&self, column: usize) -> Option<IoError> {
+        self.members[column].flush_failure
+    }
+
+    /// Spares that are left.
+    pub fn spares(&self) -> usize {
+        self.spares.len()
+    }
+}

@@ -1,0 +1,27 @@
+//! Arrays: nodes whose rows of blocks bear their own redundancy.
+//!
+//! A *column* is a member of an array, a *row* the blocks of all columns at one address of the array. The
+//! redundancy of a row is that all of its blocks are copies of one another, or that one of them is the
+//! *parity*, the sum of all others without carry. What array layers have in common is here: which members
+//! are there ([`Members`]), the requests and the rows that they change ([`Rows`]), and how a member is
+//! rebuilt. A layer says by its [`RowMap`] what its rows are made of.
+
+mod columns;
+mod compute;
+mod members;
+mod operations;
+mod plan;
+mod raid;
+mod raid_rows;
+mod rebuild;
+mod row_map;
+mod rows;
+mod task;
+
+pub use columns::Columns;
+pub use members::{COLUMNS_MAX, Members};
+pub use raid::{ArrayError, Level, Raid};
+pub use raid_rows::RaidRows;
+pub use rebuild::CHUNK_ROWS;
+pub use row_map::{Redundancy, RowMap};
+pub use rows::Rows;

@@ -1,0 +1,67 @@
+//! Operations of an array that are in flight.
+
+use super::RowMap;
+use super::rows::Owner;
+use crate::buffer::BufferSlice;
+use crate::extent::Extent;
+use crate::layer::{Context, Issue, Port};
+use crate::map::Slab;
+use crate::operation::{Cause, Operation, Tag};
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    owner: Owner,
+    column: usize,
+    is_read: bool,
+}
+
+/// The operations that are in flight, each with whom it is for.
+#[derive(Debug, Default)]
+pub(super) struct Operations(Slab<InFlight>);
+
+impl Operations {
+    /// Sends an operation on rows of a column to its member: several where the rows do not lie one behind the
+    /// other there. Returns how many.
+    #[allow(clippy::too_many_arguments)]
+    pub fn issue<M: RowMap>(
+        &mut self,
+        owner: Owner,
+        (column, port): (usize, Port),
+        (operation, cause): (Operation, Cause),
+        rows: Extent,
+        buffer: BufferSlice,
+        map: &M,
+        ctx: &mut Context<'_>,
+    ) -> u32 {
+        let is_read = operation == Operation::Read;
+        let mut issued = 0;
+        let mut done = 0;
+        loop {
+            let left = rows.blocks.0 - done;
+            let (extent, part) = match rows.is_empty() {
+                true => (Extent::EMPTY, buffer),
+                false => {
+                    let (start, run) = map.place_of(column, rows.start.0 + done);
+                    let blocks = left.min(run);
+                    let part = match operation.has_data() {
+                        true => buffer.part(done, blocks),
+                        false => BufferSlice::EMPTY,
+                    };
+                    (Extent::new(start.0, blocks), part)
+                }
+            };
+            let tag = Tag(u64::from(self.0.add(InFlight { owner, column, is_read })));
+            ctx.issue(Issue { port, operation, extent, buffer: part, cause, tag });
+            (issued, done) = (issued + 1, done + extent.blocks.0);
+            if done == rows.blocks.0 {
+                return issued;
+            }
+        }
+    }
+
+    /// Whom an operation that has ended is for, its column, and whether it has read.
+    pub fn take(&mut self, tag: Tag) -> (Owner, usize, bool) {
+        let InFlight { owner, column, is_read } = self.0.take(tag.0 as u32);
+        (owner, column, is_read)
+    }
+}

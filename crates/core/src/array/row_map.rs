@@ -1,0 +1,43 @@
+//! What an array layer says of its rows.
+
+use super::Columns;
+use crate::extent::Extent;
+use crate::units::Lba;
+
+/// How a row survives the loss of a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Redundancy {
+    /// Every column has a copy of the same block.
+    Copies,
+    /// One column has the sum of the others without carry.
+    Parity,
+}
+
+/// What the rows of an array are made of. A block that is not *held* counts as zeroes in its row, whatever
+/// lies there.
+pub trait RowMap {
+    /// How many columns there are.
+    fn columns(&self) -> usize;
+
+    /// How a row survives the loss of a column.
+    fn redundancy(&self) -> Redundancy;
+
+    /// Rows of which a column has a block: the first ones.
+    fn rows_of(&self, column: usize) -> u64;
+
+    /// The column with the parity of a row. Of copies it is no column that is written apart.
+    fn parity_of(&self, row: u64) -> usize;
+
+    /// The columns beside parity whose blocks of a row are held.
+    fn held(&self, row: u64) -> Columns;
+
+    /// Where the block of a column lies on its member, and how many rows from there on lie one behind the
+    /// other.
+    fn place_of(&self, column: usize, row: u64) -> (Lba, u64);
+
+    /// The first row from `row` on of which a member that is rebuilt must have the block.
+    fn next_held(&self, column: usize, row: u64) -> Option<u64>;
+
+    /// The blocks of a column were written: they are held from now on.
+    fn wrote(&mut self, column: usize, rows: Extent);
+}

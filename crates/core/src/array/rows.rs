@@ -1,0 +1,806 @@
+//! The requests of an array, and the work on its rows that they are made of.
+
+use super::members::{Loss, Members};
+use super::operations::Operations;
+use super::plan::{Method, Segment, plan_write, sources};
+use super::rebuild::Rebuild;
+use super::task::{Piece, Step, Task, Work, runs_of};
+use super::{Columns, Redundancy, RowMap};
+use crate::buffer::BufferSlice;
+use crate::command::Without;
+use crate::counters::{Counter, Gauge};
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::{Context, Port};
+use crate::map::{ExtentLocks, Slab};
+use crate::operation::{Cause, Completion, Operation, Request};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// A request that ends when all of its parts have.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    request: Request,
+    parts: u32,
+    result: Result<(), IoError>,
+    /// The last part that writes and has not begun to.
+    last_write: Option<u32>,
+}
+
+/// Whom an operation below is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Owner {
+    /// Work on rows.
+    Task(u32),
+    /// A flush that was asked for.
+    Flush(u32),
+    /// The layer's own work, by the word that it chose.
+    Layer(u64),
+}
+
+/// The end of an operation that the layer has issued for work of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// The word that the layer chose.
+    pub word: u64,
+    /// Its column.
+    pub column: usize,
+    /// Whether it has read.
+    pub is_read: bool,
+    /// What happened.
+    pub result: Result<(), IoError>,
+}
+
+/// The requests of an array and their rows.
+///
+/// A request is made of parts, one for each run of rows. A part that writes has its rows for itself, first
+/// come, first served; the parts of one request begin to write in the order in which they were made. It
+/// reads what the new parity must be computed from, then writes data and parity. A read goes to its column
+/// alone; when that cannot answer, the rows are locked and the block is found from the others.
+///
+/// A member of which a write or a flush fails is out, as long as all others are there. With two members out
+/// what needs both is lost, and all else goes on.
+#[derive(Debug)]
+pub struct Rows {
+    pub(super) members: Members,
+    jobs: Slab<Job>,
+    pub(super) tasks: Slab<Task>,
+    locks: ExtentLocks<u32>,
+    granted: VecDeque<u32>,
+    pub(super) operations: Operations,
+    pub(super) rebuild: Option<Rebuild>,
+    /// Work in flight that was begun in the even and in the odd epochs.
+    in_epoch: [u32; 2],
+    epoch: u8,
+    /// Ends of the layer's own operations.
+    ended: VecDeque<Ended>,
+    /// A member was lost or has come back, which the layer has not heard of.
+    pub(super) has_changed: bool,
+    /// No member lacked a row when the gauges were set last.
+    was_whole: bool,
+}
+
+impl Rows {
+    /// Nothing under way over `columns` members and so many spares.
+    pub fn new(columns: usize, spares: usize) -> Rows {
+        Rows {
+            members: Members::new(columns, spares),
+            jobs: Slab::default(),
+            tasks: Slab::default(),
+            locks: ExtentLocks::default(),
+            granted: VecDeque::new(),
+            operations: Operations::default(),
+            rebuild: None,
+            in_epoch: [0; 2],
+            epoch: 0,
+            ended: VecDeque::new(),
+            has_changed: false,
+            was_whole: false,
+        }
+    }
+
+    /// Which members are there.
+    pub fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// True once after members were lost or have come back.
+    pub fn take_change(&mut self) -> bool {
+        core::mem::take(&mut self.has_changed)
+    }
+
+    /// Takes a request. It ends when [`end_part`](Self::end_part) was called for it and all parts that it was
+    /// given have ended.
+    pub fn begin(&mut self, request: Request) -> u32 {
+        self.jobs.add(Job { request, parts: 1, result: Ok(()), last_write: None })
+    }
+
+    /// The request of a job.
+    pub fn request(&self, job: u32) -> Request {
+        self.jobs[job].request
+    }
+
+    /// A part of a job has ended.
+    pub fn end_part(&mut self, job: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        let entry = &mut self.jobs[job];
+        entry.result = entry.result.and(result);
+        entry.parts -= 1;
+        if entry.parts == 0 {
+            let Job { request, result, .. } = self.jobs.take(job);
+            ctx.finish(request.id, result);
+        }
+    }
+
+    fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
+        let task = self.tasks.reuse_or(Task::new);
+        self.tasks[task].reset(work, rows, self.members.columns());
+        task
+    }
+
+    /// A new part of a job.
+    fn new_part(&mut self, job: u32, work: Work, rows: Extent) -> u32 {
+        let task = self.new_task(work, rows);
+        self.jobs[job].parts += 1;
+        let request = self.jobs[job].request;
+        let entry = &mut self.tasks[task];
+        (entry.job, entry.cause) = (Some(job), request.cause);
+        task
+    }
+
+    /// A part that reads some blocks of one column: `pieces` says where in the request they are, in the order
+    /// of the rows.
+    pub fn read<M: RowMap>(
+        &mut self,
+        job: u32,
+        column: usize,
+        rows: Extent,
+        pieces: &[Piece],
+        map: &M,
+        ctx: &mut Context<'_>,
+    ) {
+        let buffer = self.jobs[job].request.buffer;
+        let (into, is_own) = match pieces {
+            [one] => (buffer.part(one.in_request, one.blocks), false),
+            _ => (ctx.allocate(rows.blocks), true),
+        };
+        let work = Work::Read { column, into, is_own, from_others: false };
+        let task = self.new_part(job, work, rows);
+        self.tasks[task].pieces.extend_from_slice(pieces);
+        self.enter_epoch(task);
+        self.read_own(task, map, ctx);
+    }
+
+    /// Sends a read to its column, if that has all of the rows.
+    fn read_own<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        let Work::Read { column, into, .. } = entry.work else { unreachable!("a read") };
+        let (rows, cause) = (entry.rows, entry.cause);
+        let column = self.reader_of(column, rows, map, ctx);
+        let last = rows.end().0 - 1;
+        if !self.members.with_row(last).has(column) {
+            return self.read_others(task, map, ctx);
+        }
+        let entry = &mut self.tasks[task];
+        if let Work::Read { column: by, .. } = &mut entry.work {
+            *by = column;
+        }
+        entry.step = Step::Reading;
+        let operation = (Operation::Read, cause);
+        let port = self.members.port(column);
+        let owner = Owner::Task(task);
+        let issued = self.operations.issue(owner, (column, port), operation, rows, into, map, ctx);
+        self.tasks[task].outstanding += issued;
+    }
+
+    /// The column that reads rows: of copies the one with the least to do, and where several have as little
+    /// each has its regions.
+    fn reader_of<M: RowMap>(
+        &self,
+        column: usize,
+        rows: Extent,
+        map: &M,
+        ctx: &Context<'_>,
+    ) -> usize {
+        const REGION_ROWS: u64 = 1024;
+        if map.redundancy() == Redundancy::Parity {
+            return column;
+        }
+        let columns = self.members.columns();
+        let first = (rows.start.0 / REGION_ROWS) as usize % columns;
+        let order = (0..columns).map(|index| (first + index) % columns);
+        let there = self.members.with_row(rows.end().0 - 1);
+        let there = order.filter(|column| there.has(*column));
+        there.min_by_key(|column| ctx.in_flight(self.members.port(*column))).unwrap_or(column)
+    }
+
+    /// A read is answered from the other columns, when its rows are its own.
+    fn read_others<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        if let Work::Read { from_others, .. } = &mut entry.work {
+            *from_others = true;
+        }
+        entry.step = Step::Waiting;
+        if self.locks.lock_shared(task, entry.rows) {
+            self.begin_reading(task, map, ctx);
+        }
+    }
+
+    /// A part that writes. Its data is given with [`put`](Self::put), and it begins with
+    /// [`start`](Self::start).
+    pub fn new_write(&mut self, job: u32, write: Operation) -> u32 {
+        let task = self.new_part(job, Work::Write, Extent::EMPTY);
+        self.tasks[task].write = write;
+        task
+    }
+
+    /// Makes room for the rows of a write, from the first that it has.
+    pub fn set_rows(&mut self, task: u32, rows: Extent) {
+        let entry = &mut self.tasks[task];
+        entry.rows = rows;
+        entry.written.resize(rows.blocks.0 as usize, Columns::NONE);
+    }
+
+    /// Moves the rows of a write that has not begun elsewhere.
+    pub fn move_to(&mut self, task: u32, first_row: u64) {
+        self.tasks[task].rows.start.0 = first_row;
+    }
+
+    /// The rows of a part.
+    pub fn rows_of(&self, task: u32) -> Extent {
+        self.tasks[task].rows
+    }
+
+    /// Gives a write the new data of a row, or zeroes.
+    pub fn put(
+        &mut self,
+        task: u32,
+        column: usize,
+        row: u64,
+        data: Option<BufferSlice>,
+        ctx: &mut Context<'_>,
+    ) {
+        let entry = &mut self.tasks[task];
+        entry.make_new(column, ctx);
+        let at = row - entry.rows.start.0;
+        let blocks = data.map_or(1, |data| u64::from(data.blocks));
+        let to = entry.new[column].part(at, blocks);
+        match data {
+            Some(data) => ctx.copy(data, to),
+            None => ctx.zero(to),
+        }
+        let rows = at as usize..(at + blocks) as usize;
+        for written in &mut entry.written[rows] {
+            *written = written.or(Columns::of(column));
+        }
+    }
+
+    /// Begins a write whose data it has.
+    pub fn start<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+        self.enter_epoch(task);
+        let job = self.tasks[task].job.expect("a part of a request");
+        if let Some(before) = self.jobs[job].last_write.replace(task) {
+            self.tasks[before].behind = Some(task);
+            self.tasks[task].before = Some(before);
+        }
+        if self.locks.lock(task, self.tasks[task].rows) {
+            self.begin_reading(task, map, ctx);
+        }
+    }
+
+    /// Ends a write that has not begun.
+    pub fn abandon(&mut self, task: u32, error: IoError, ctx: &mut Context<'_>) {
+        self.tasks[task].release(ctx);
+        let job = self.tasks[task].job.expect("a part of a request");
+        self.tasks.remove(task);
+        self.end_part(job, Err(error), ctx);
+    }
+
+    /// The rows are the task's: what it must know is read.
+    pub(super) fn begin_reading<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        entry.step = Step::Reading;
+        let members = &self.members;
+        let mut segments = core::mem::take(&mut entry.segments);
+        let (rows, unreadable) = (entry.rows, entry.unreadable);
+        match entry.work {
+            Work::Write => {
+                plan_write(map, members, unreadable, rows, &entry.written, &mut segments);
+            }
+            Work::Read { column, .. } | Work::Rebuild { column } => {
+                plan_column(map, members, unreadable, column, rows, &mut segments);
+            }
+        }
+        entry.segments = segments;
+        if entry.segments.iter().any(|segment| segment.method == Method::Impossible) {
+            entry.failure = entry.failure.or(entry.error).or(Some(IoError::Lost));
+            if entry.work != Work::Write {
+                return self.reading_ended(task, map, ctx);
+            }
+        }
+        entry.error = None;
+        let read = entry.segments.iter().fold(Columns::NONE, |all, it| all.or(it.read));
+        for column in read.iter() {
+            self.tasks[task].make_old(column, ctx);
+            self.read_old(task, column, map, ctx);
+        }
+        if self.tasks[task].outstanding == 0 {
+            self.reading_ended(task, map, ctx);
+        }
+    }
+
+    fn read_old<M: RowMap>(&mut self, task: u32, column: usize, map: &M, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        let cause = match entry.work {
+            Work::Write => Cause::Parity,
+            Work::Read { .. } => entry.cause,
+            Work::Rebuild { .. } => Cause::Rebuild,
+        };
+        let mut issued = 0;
+        let port = self.members.port(column);
+        for rows in runs_of(&entry.segments, |segment| segment.read.has(column)) {
+            let buffer = entry.part(entry.old[column], rows);
+            let (to, operation) = ((column, port), (Operation::Read, cause));
+            let owner = Owner::Task(task);
+            issued += self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
+        }
+        entry.outstanding += issued;
+    }
+
+    /// All that was read is there, or could not be.
+    fn reading_ended<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        match entry.work {
+            Work::Write => match entry.before {
+                Some(_) => entry.step = Step::Ready,
+                None => self.begin_writing(task, map, ctx),
+            },
+            Work::Read { column, into, .. } => {
+                if entry.failure.is_none() {
+                    ctx.count(Counter::DegradedReadBlocks, entry.rows.blocks.0);
+                    entry.compute_column(column, ctx);
+                    ctx.copy(entry.new[column], into);
+                }
+                self.end_task(task, ctx);
+            }
+            Work::Rebuild { column } => {
+                if entry.failure.is_some() {
+                    return self.end_task(task, ctx);
+                }
+                entry.compute_column(column, ctx);
+                self.begin_writing(task, map, ctx);
+            }
+        }
+    }
+
+    fn begin_writing<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        entry.step = Step::Writing;
+        let changed = match entry.work {
+            Work::Rebuild { column } => Columns::of(column),
+            _ => {
+                entry.compute_parity(ctx);
+                entry.segments.iter().fold(Columns::NONE, |all, it| all.or(it.changed()))
+            }
+        };
+        for column in changed.iter() {
+            self.write_new(task, column, map, ctx);
+        }
+        self.let_go_on(task, map, ctx);
+        if self.tasks[task].outstanding == 0 {
+            self.end_task(task, ctx);
+        }
+    }
+
+    fn write_new<M: RowMap>(&mut self, task: u32, column: usize, map: &M, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        let members = &self.members;
+        let is_rebuild = matches!(entry.work, Work::Rebuild { .. });
+        let mut issued = 0;
+        let port = members.port(column);
+        let gets = |segment: &Segment| {
+            let is_there = || members.with_row(segment.rows.end().0 - 1).has(column);
+            is_rebuild || (segment.changed().has(column) && is_there())
+        };
+        for rows in runs_of(&entry.segments, gets) {
+            // Of columns that bear parity by turns data and parity are one run.
+            let is_data = |segment: &Segment| {
+                rows.contains(segment.rows.start) && segment.written.has(column)
+            };
+            let has_data = entry.segments.iter().any(is_data);
+            let cause = match entry.work {
+                Work::Rebuild { .. } => Cause::Rebuild,
+                _ if has_data => entry.cause,
+                _ => Cause::Parity,
+            };
+            let buffer = entry.part(entry.new[column], rows);
+            let (to, operation) = ((column, port), (entry.write, cause));
+            let owner = Owner::Task(task);
+            issued += self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
+        }
+        entry.outstanding += issued;
+    }
+
+    /// The part behind one that has begun to write may.
+    fn let_go_on<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        let behind = entry.behind.take();
+        if let Some(job) = entry.job
+            && self.jobs[job].last_write == Some(task)
+        {
+            self.jobs[job].last_write = None;
+        }
+        if let Some(behind) = behind {
+            self.tasks[behind].before = None;
+            if self.tasks[behind].step == Step::Ready {
+                self.begin_writing(behind, map, ctx);
+            }
+        }
+    }
+
+    /// An operation below has ended. True when nothing is left to do for the layer; the end of one of its
+    /// own is among [`next_ended`](Self::next_ended).
+    pub fn complete<M: RowMap>(
+        &mut self,
+        completion: Completion,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        let (owner, column, is_read) = self.operations.take(completion.tag);
+        let result = completion.result;
+        match owner {
+            Owner::Layer(word) => self.ended.push_back(Ended { word, column, is_read, result }),
+            Owner::Flush(job) => {
+                let result = self.flush_ended(column, result, map, ctx);
+                self.end_part(job, result, ctx);
+            }
+            Owner::Task(task) => {
+                if let Err(error) = result {
+                    self.operation_failed(task, column, is_read, error, map, ctx);
+                }
+                self.tasks[task].outstanding -= 1;
+                if self.tasks[task].outstanding == 0 {
+                    self.step_ended(task, map, ctx);
+                }
+            }
+        }
+        self.settle(map, ctx);
+    }
+
+    fn operation_failed<M: RowMap>(
+        &mut self,
+        task: u32,
+        column: usize,
+        is_read: bool,
+        error: IoError,
+        map: &M,
+        ctx: &mut Context<'_>,
+    ) {
+        let entry = &mut self.tasks[task];
+        entry.error.get_or_insert(error);
+        match is_read {
+            true => entry.unreadable = entry.unreadable.or(Columns::of(column)),
+            false => entry.unwritten = entry.unwritten.or(Columns::of(column)),
+        }
+        if !is_read || error == IoError::Lost {
+            self.member_failed(column, error, map, ctx);
+        }
+    }
+
+    /// All operations of a step have ended.
+    fn step_ended<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+        let entry = &self.tasks[task];
+        match (entry.work, entry.step) {
+            (Work::Read { from_others: false, .. }, _) => match entry.error {
+                None => self.end_task(task, ctx),
+                Some(_) => self.read_others(task, map, ctx),
+            },
+            // There may be another way, now that one is known to be closed.
+            (_, Step::Reading) if entry.error.is_some() => self.begin_reading(task, map, ctx),
+            (_, Step::Reading) => self.reading_ended(task, map, ctx),
+            (_, Step::Writing) => {
+                self.writing_ended(task, map, ctx);
+                self.end_task(task, ctx);
+            }
+            (_, Step::Waiting | Step::Ready) => unreachable!("nothing was in flight"),
+        }
+    }
+
+    /// What was written is held from now on. A write that has failed is in the parity, or in the other
+    /// copies, if the array goes on without its member.
+    fn writing_ended<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        if let Some(error) = entry.error.take() {
+            let is_there = self.members.present().any(|it| entry.unwritten.has(it));
+            let is_lost = matches!(entry.work, Work::Rebuild { .. })
+                || is_there
+                || !has_enough(&self.members, map.redundancy());
+            entry.failure = entry.failure.or(is_lost.then_some(error));
+        }
+        let segments = entry.segments.iter().filter(|it| it.method != Method::Impossible);
+        match entry.work {
+            Work::Write => {
+                for segment in segments {
+                    segment.written.iter().for_each(|column| map.wrote(column, segment.rows));
+                }
+            }
+            _ if entry.failure.is_none() => {
+                let blocks = segments.map(|segment| segment.rows.blocks.0).sum();
+                ctx.count(Counter::RebuiltBlocks, blocks);
+            }
+            _ => {}
+        }
+    }
+
+    fn end_task(&mut self, task: u32, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        let result = entry.failure.map_or(Ok(()), Err);
+        if let Work::Read { into, is_own: true, .. } = entry.work {
+            if result.is_ok() {
+                let job = entry.job.expect("a part of a request");
+                let buffer = self.jobs[job].request.buffer;
+                for piece in &entry.pieces {
+                    let from = into.part(piece.in_rows, piece.blocks);
+                    ctx.copy(from, buffer.part(piece.in_request, piece.blocks));
+                }
+            }
+            ctx.release(into);
+        }
+        entry.release(ctx);
+        let (job, work, epoch) = (entry.job, entry.work, entry.epoch);
+        self.tasks.remove(task);
+        if !matches!(work, Work::Read { from_others: false, .. }) {
+            let granted = &mut self.granted;
+            self.locks.unlock(task, |task| granted.push_back(task));
+        }
+        match job {
+            Some(job) => {
+                self.in_epoch[usize::from(epoch & 1)] -= 1;
+                self.end_part(job, result, ctx);
+            }
+            None => self.chunk_ended(result, ctx),
+        }
+    }
+
+    /// Gives locked rows to those who have waited for them, and lets a rebuild go on.
+    pub(super) fn settle<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) {
+        loop {
+            while let Some(task) = self.granted.pop_front() {
+                self.begin_reading(task, map, ctx);
+            }
+            if !self.begin_chunk(map, ctx) && self.granted.is_empty() {
+                break;
+            }
+        }
+        self.tell(ctx);
+    }
+
+    /// Work of a rebuild on some rows.
+    pub(super) fn start_chunk<M: RowMap>(
+        &mut self,
+        column: usize,
+        rows: Extent,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        let task = self.new_task(Work::Rebuild { column }, rows);
+        self.tasks[task].cause = Cause::Rebuild;
+        if self.locks.lock(task, rows) {
+            self.begin_reading(task, map, ctx);
+        }
+    }
+
+    /// Flushes every member that is there.
+    pub fn flush<M: RowMap>(&mut self, job: u32, map: &M, ctx: &mut Context<'_>) {
+        let cause = self.jobs[job].request.cause;
+        for column in 0..self.members.columns() {
+            if self.is_present(column) {
+                let to = (column, self.members.port(column));
+                let operation = (Operation::Flush, cause);
+                let none = BufferSlice::EMPTY;
+                let owner = Owner::Flush(job);
+                self.jobs[job].parts +=
+                    self.operations.issue(owner, to, operation, Extent::EMPTY, none, map, ctx);
+            }
+        }
+    }
+
+    fn flush_ended<M: RowMap>(
+        &mut self,
+        column: usize,
+        result: Result<(), IoError>,
+        map: &M,
+        ctx: &mut Context<'_>,
+    ) -> Result<(), IoError> {
+        let result = match self.members.flush_failure(column) {
+            Some(error) => Err(error),
+            None => result,
+        };
+        let Err(error) = result else { return Ok(()) };
+        self.member_failed(column, error, map, ctx);
+        if !self.is_present(column) && has_enough(&self.members, map.redundancy()) {
+            return Ok(());
+        }
+        if error != IoError::Lost {
+            self.members.flush_failed(column, error);
+        }
+        Err(error)
+    }
+
+    /// A write or a flush of a member has failed: the array goes on without it, if it can.
+    fn member_failed<M: RowMap>(
+        &mut self,
+        column: usize,
+        error: IoError,
+        map: &M,
+        ctx: &mut Context<'_>,
+    ) {
+        let others_have_all = match map.redundancy() {
+            Redundancy::Parity => self.members.lacking() == 0,
+            Redundancy::Copies => self.members.lacking() + 1 < self.members.columns(),
+        };
+        let is_needed = self.members.has_all(column) && !others_have_all;
+        if self.is_present(column) && (!is_needed || error == IoError::Lost) {
+            self.members.put_out(column);
+            self.lost_column(column, map, ctx);
+        }
+    }
+
+    fn is_present(&self, column: usize) -> bool {
+        self.members.present().any(|there| there == column)
+    }
+
+    fn lost_column<M: RowMap>(&mut self, column: usize, map: &M, ctx: &mut Context<'_>) {
+        self.has_changed = true;
+        self.stop_rebuild_without(column, map, ctx);
+    }
+
+    /// An operation that the layer has issued for work of its own has failed.
+    pub fn own_failed<M: RowMap>(&mut self, ended: Ended, map: &M, ctx: &mut Context<'_>) {
+        if let Err(error) = ended.result
+            && (!ended.is_read || error == IoError::Lost)
+        {
+            self.member_failed(ended.column, error, map, ctx);
+        }
+    }
+
+    /// The node behind a port is lost.
+    pub fn lost<M: RowMap>(&mut self, port: Port, map: &mut M, ctx: &mut Context<'_>) {
+        if let Loss::Column(column) = self.members.lose(port) {
+            self.lost_column(column, map, ctx);
+        }
+        self.settle(map, ctx);
+    }
+
+    /// An operation of the layer's own work on rows of a column; its end comes with the word. Returns how
+    /// many ends there will be.
+    #[allow(clippy::too_many_arguments)]
+    pub fn issue<M: RowMap>(
+        &mut self,
+        word: u64,
+        column: usize,
+        (operation, cause): (Operation, Cause),
+        rows: Extent,
+        buffer: BufferSlice,
+        map: &M,
+        ctx: &mut Context<'_>,
+    ) -> u32 {
+        let to = (column, self.members.port(column));
+        let owner = Owner::Layer(word);
+        self.operations.issue(owner, to, (operation, cause), rows, buffer, map, ctx)
+    }
+
+    /// The next of the layer's own operations that has ended.
+    pub fn next_ended(&mut self) -> Option<Ended> {
+        self.ended.pop_front()
+    }
+
+    fn enter_epoch(&mut self, task: u32) {
+        self.tasks[task].epoch = self.epoch;
+        self.in_epoch[usize::from(self.epoch & 1)] += 1;
+    }
+
+    /// Comes up: nodes that are lost are no members. False when something could not be found any more.
+    pub fn open<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) -> bool {
+        let ports = self.members.columns() + self.members.spares();
+        for port in (0..ports).map(|port| Port(port as u8)) {
+            if ctx.is_lost(port) {
+                self.lost(port, map, ctx);
+            }
+        }
+        has_enough(&self.members, map.redundancy())
+    }
+
+    /// What becomes of the array without the nodes behind some ports.
+    pub fn without(&self, is_lost: &dyn Fn(Port) -> bool, redundancy: Redundancy) -> Without {
+        let columns = 0..self.members.columns();
+        let gone = columns
+            .filter(|column| !self.members.has_all(*column) || is_lost(self.members.port(*column)));
+        let gone_max = match redundancy {
+            Redundancy::Parity => 1,
+            Redundancy::Copies => self.members.columns() - 1,
+        };
+        match gone.count() <= gone_max {
+            true => Without::GoesOn("the other members have what it had"),
+            false => Without::Lost,
+        }
+    }
+
+    /// The alarm of the array has gone off.
+    pub fn go_on<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) {
+        self.settle(map, ctx);
+    }
+
+    /// Begins a new epoch: [`is_drained`](Self::is_drained) says when all parts of requests that were begun
+    /// before have ended. To be called when the one before is.
+    pub fn turn_epoch(&mut self) {
+        assert!(self.is_drained(), "two epochs wait for their end");
+        self.epoch ^= 1;
+    }
+
+    /// True when all parts of requests that were begun before the last turn have ended.
+    pub fn is_drained(&self) -> bool {
+        self.in_epoch[usize::from(self.epoch & 1 ^ 1)] == 0
+    }
+
+    fn tell(&mut self, ctx: &mut Context<'_>) {
+        let is_whole = self.members.is_whole();
+        if core::mem::replace(&mut self.was_whole, is_whole) && is_whole {
+            return;
+        }
+        let rebuilding = self.members.rebuilding();
+        ctx.gauge(Gauge::RebuildingMembers, rebuilding as u64);
+        ctx.gauge(Gauge::MissingMembers, (self.members.lacking() - rebuilding) as u64);
+        let progress = self.rebuild.as_ref().map_or(0, Rebuild::progress);
+        ctx.gauge(Gauge::RebuildProgress, progress);
+    }
+
+    /// Adds what there is to know of the members by name.
+    pub fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
+        facts.push(("members", self.members.columns() as u64));
+        facts.push(("members_lacking", self.members.lacking() as u64));
+        facts.push(("spares_left", self.members.spares() as u64));
+        if let Some(rebuild) = &self.rebuild {
+            facts.push(("rebuilt_rows", rebuild.next_row()));
+        }
+    }
+}
+
+/// True when every block of an array can be found.
+pub(super) fn has_enough(members: &Members, redundancy: Redundancy) -> bool {
+    match redundancy {
+        Redundancy::Parity => members.lacking() <= 1,
+        Redundancy::Copies => members.lacking() < members.columns(),
+    }
+}
+
+/// Plans how the blocks of one column are found from the others.
+fn plan_column<M: RowMap>(
+    map: &M,
+    members: &Members,
+    unreadable: Columns,
+    column: usize,
+    rows: Extent,
+    segments: &mut Vec<Segment>,
+) {
+    segments.clear();
+    let end = rows.end().0;
+    let mut row = rows.start.0;
+    while let Some(next) = map.next_held(column, row).filter(|next| *next < end) {
+        row = next;
+        let found = sources(map, members, unreadable, column, row);
+        let method = if found.is_some() { Method::None } else { Method::Impossible };
+        let parity = map.parity_of(row);
+        let read = found.unwrap_or_default();
+        let (written, one) = (Columns::of(column), Extent::new(row, 1));
+        let segment = Segment { rows: one, parity, written, read, method };
+        match segments.last_mut() {
+            Some(last)
+                if last.rows.end().0 == row && Segment { rows: last.rows, ..segment } == *last =>
+            {
+                last.rows.blocks.0 += 1;
+            }
+            _ => segments.push(segment),
+        }
+        row += 1;
+    }
+}

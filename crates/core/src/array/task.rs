@@ -1,0 +1,169 @@
+//! Work on some rows of an array: a part of a request, or of a rebuild.
+
+use super::Columns;
+use super::plan::Segment;
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::operation::{Cause, Operation};
+use alloc::vec::Vec;
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// Blocks of some columns are written.
+    Write,
+    /// Blocks of a column are read.
+    Read {
+        /// The column.
+        column: usize,
+        /// Where they go, as long as the rows.
+        into: BufferSlice,
+        /// The buffer is the array's own, and is copied to that of the request in the end.
+        is_own: bool,
+        /// The column cannot give them: they are found from the others.
+        from_others: bool,
+    },
+    /// Blocks of a column are found from the others and written to it.
+    Rebuild {
+        /// The column.
+        column: usize,
+    },
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// It waits for its rows, or for whoever has made it.
+    Waiting,
+    /// What must be known is read.
+    Reading,
+    /// It may write when the part of the request before it does.
+    Ready,
+    /// New blocks are written.
+    Writing,
+}
+
+/// A run of blocks of a request and where in the rows of a part they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// The first block, from the start of the request.
+    pub in_request: u64,
+    /// The first row, from the start of the part.
+    pub in_rows: u64,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+/// Work on some rows.
+#[derive(Debug)]
+pub struct Task {
+    /// The request it is a part of; none of a rebuild.
+    pub job: Option<u32>,
+    pub work: Work,
+    pub step: Step,
+    pub rows: Extent,
+    /// The operation by which new blocks are written.
+    pub write: Operation,
+    /// Who wants it.
+    pub cause: Cause,
+    /// Of a write: for each row the columns with new data.
+    pub written: Vec<Columns>,
+    /// Of a read into an own buffer: where its blocks go.
+    pub pieces: Vec<Piece>,
+    /// How the rows are changed, or found.
+    pub segments: Vec<Segment>,
+    /// For each column a buffer as long as the rows with what it will have, where it is changed.
+    pub new: Vec<BufferSlice>,
+    /// For each column a buffer as long as the rows with what it had, where it is read.
+    pub old: Vec<BufferSlice>,
+    /// Columns whose blocks could not be read.
+    pub unreadable: Columns,
+    /// Operations in flight.
+    pub outstanding: u32,
+    /// Columns that may not have what was written to them.
+    pub unwritten: Columns,
+    /// What has gone wrong in this step.
+    pub error: Option<IoError>,
+    /// Why it comes to nothing, or some of its rows do.
+    pub failure: Option<IoError>,
+    /// The part of the same request that writes before this one, if it has not.
+    pub before: Option<u32>,
+    /// The part that waits for this one in turn.
+    pub behind: Option<u32>,
+    /// In which epochs of reads and writes it was begun.
+    pub epoch: u8,
+}
+
+impl Task {
+    /// Nothing, with no memory.
+    pub fn new() -> Task {
+        Task {
+            job: None,
+            work: Work::Write,
+            step: Step::Waiting,
+            rows: Extent::EMPTY,
+            write: Operation::WRITE,
+            cause: Cause::Host,
+            written: Vec::new(),
+            pieces: Vec::new(),
+            segments: Vec::new(),
+            new: Vec::new(),
+            old: Vec::new(),
+            unreadable: Columns::NONE,
+            unwritten: Columns::NONE,
+            outstanding: 0,
+            error: None,
+            failure: None,
+            before: None,
+            behind: None,
+            epoch: 0,
+        }
+    }
+
+    /// Begins anew, with the memory of the task before.
+    pub fn reset(&mut self, work: Work, rows: Extent, columns: usize) {
+        self.work = work;
+        self.step = Step::Waiting;
+        self.rows = rows;
+        self.job = None;
+        self.write = Operation::WRITE;
+        self.cause = Cause::Host;
+        self.written.clear();
+        self.pieces.clear();
+        self.segments.clear();
+        self.new.clear();
+        self.new.resize(columns, BufferSlice::EMPTY);
+        self.old.clear();
+        self.old.resize(columns, BufferSlice::EMPTY);
+        (self.unreadable, self.unwritten) = (Columns::NONE, Columns::NONE);
+        (self.outstanding, self.error, self.failure) = (0, None, None);
+        (self.before, self.behind) = (None, None);
+    }
+
+    /// The part of a buffer as long as the rows that some of them have.
+    pub fn part(&self, buffer: BufferSlice, rows: Extent) -> BufferSlice {
+        buffer.part(rows.start.0 - self.rows.start.0, rows.blocks.0)
+    }
+}
+
+/// The rows of neighbouring segments in which a column has a part, joined.
+pub fn runs_of(
+    segments: &[Segment],
+    has: impl Fn(&Segment) -> bool,
+) -> impl Iterator<Item = Extent> {
+    let mut at = 0;
+    core::iter::from_fn(move || {
+        while at < segments.len() && !has(&segments[at]) {
+            at += 1;
+        }
+        let first = segments.get(at)?;
+        let mut rows = first.rows;
+        at += 1;
+        while at < segments.len() && segments[at].rows.start == rows.end() && has(&segments[at]) {
+            rows.blocks.0 += segments[at].rows.blocks.0;
+            at += 1;
+        }
+        Some(rows)
+    })
+}
