@@ -165,7 +165,7 @@ impl Raid {
         let pieces = core::mem::take(&mut self.pieces[column]);
         let blocks = pieces.iter().map(|piece| piece.blocks).sum();
         let rows = Extent::new(self.starts[column], blocks);
-        self.rows.read(job, column, rows, &pieces, &self.map, ctx);
+        self.rows.read(job, column, rows, &pieces, &mut self.map, ctx);
         self.pieces[column] = pieces;
         self.pieces[column].clear();
     }
@@ -193,7 +193,7 @@ impl Raid {
                 self.rows.put(task, column + copy, row, data, ctx);
             }
         }
-        self.rows.start(task, &mut self.map, ctx);
+        self.rows.start(task, None, &mut self.map, ctx);
     }
 }
 

@@ -40,4 +40,8 @@ pub trait RowMap {
 
     /// The blocks of a column were written: they are held from now on.
     fn wrote(&mut self, column: usize, rows: Extent);
+
+    /// The parity of rows has changed for work of the layer's own: what it has prepared for them holds from now
+    /// on.
+    fn settled(&mut self, _rows: Extent) {}
 }

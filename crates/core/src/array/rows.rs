@@ -67,6 +67,9 @@ pub struct Rows {
     pub(super) tasks: Slab<Task>,
     locks: ExtentLocks<u32>,
     granted: VecDeque<u32>,
+    /// Parts whose blocks must come down in the order in which they were begun, by lane.
+    lanes: ExtentLocks<u32>,
+    granted_lanes: VecDeque<u32>,
     pub(super) operations: Operations,
     pub(super) rebuild: Option<Rebuild>,
     /// Work in flight that was begun in the even and in the odd epochs.
@@ -89,6 +92,8 @@ impl Rows {
             tasks: Slab::default(),
             locks: ExtentLocks::default(),
             granted: VecDeque::new(),
+            lanes: ExtentLocks::default(),
+            granted_lanes: VecDeque::new(),
             operations: Operations::default(),
             rebuild: None,
             in_epoch: [0; 2],
@@ -155,7 +160,7 @@ impl Rows {
         column: usize,
         rows: Extent,
         pieces: &[Piece],
-        map: &M,
+        map: &mut M,
         ctx: &mut Context<'_>,
     ) {
         let buffer = self.jobs[job].request.buffer;
@@ -171,7 +176,7 @@ impl Rows {
     }
 
     /// Sends a read to its column, if that has all of the rows.
-    fn read_own<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+    fn read_own<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         let Work::Read { column, into, .. } = entry.work else { unreachable!("a read") };
         let (rows, cause) = (entry.rows, entry.cause);
@@ -214,7 +219,7 @@ impl Rows {
     }
 
     /// A read is answered from the other columns, when its rows are its own.
-    fn read_others<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+    fn read_others<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         if let Work::Read { from_others, .. } = &mut entry.work {
             *from_others = true;
@@ -274,15 +279,50 @@ impl Rows {
         }
     }
 
-    /// Begins a write whose data it has.
-    pub fn start<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+    /// Begins a write whose data it has. It ends before the next one in the same lane begins, where it has one.
+    pub fn start<M: RowMap>(
+        &mut self,
+        task: u32,
+        lane: Option<u64>,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
         self.enter_epoch(task);
+        self.tasks[task].lane = lane;
+        if lane.is_none_or(|lane| self.lanes.lock(task, Extent::new(lane, 1))) {
+            self.take_rows(task, map, ctx);
+        }
+    }
+
+    /// A write that is the next in its lane asks for its rows.
+    fn take_rows<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let job = self.tasks[task].job.expect("a part of a request");
         if let Some(before) = self.jobs[job].last_write.replace(task) {
             self.tasks[before].behind = Some(task);
             self.tasks[task].before = Some(before);
         }
         if self.locks.lock(task, self.tasks[task].rows) {
+            self.begin_reading(task, map, ctx);
+        }
+    }
+
+    /// Work of the layer's own on rows: their parity changes as the segments say, where it is there. `sum` is
+    /// what the first column adds to it, as long as the rows, and is given away. The end comes with the word.
+    pub fn start_own<M: RowMap>(
+        &mut self,
+        word: u64,
+        rows: Extent,
+        segments: impl Iterator<Item = Segment>,
+        sum: BufferSlice,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        let task = self.new_task(Work::Own { word }, rows);
+        let entry = &mut self.tasks[task];
+        entry.cause = Cause::Cleaning;
+        entry.segments.extend(segments);
+        entry.new[0] = sum;
+        if self.locks.lock(task, rows) {
             self.begin_reading(task, map, ctx);
         }
     }
@@ -296,7 +336,7 @@ impl Rows {
     }
 
     /// The rows are the task's: what it must know is read.
-    pub(super) fn begin_reading<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+    pub(super) fn begin_reading<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         entry.step = Step::Reading;
         let members = &self.members;
@@ -309,6 +349,8 @@ impl Rows {
             Work::Read { column, .. } | Work::Rebuild { column } => {
                 plan_column(map, members, unreadable, column, rows, &mut segments);
             }
+            Work::Own { .. } if !members.has_all(map.parity_of(rows.start.0)) => segments.clear(),
+            Work::Own { .. } => entry.failure = entry.error,
         }
         entry.segments = segments;
         if entry.segments.iter().any(|segment| segment.method == Method::Impossible) {
@@ -318,6 +360,9 @@ impl Rows {
             }
         }
         entry.error = None;
+        if matches!(entry.work, Work::Own { .. }) && entry.failure.is_some() {
+            return self.end_task(task, map, ctx);
+        }
         let read = entry.segments.iter().fold(Columns::NONE, |all, it| all.or(it.read));
         for column in read.iter() {
             self.tasks[task].make_old(column, ctx);
@@ -332,7 +377,7 @@ impl Rows {
         let entry = &mut self.tasks[task];
         let cause = match entry.work {
             Work::Write => Cause::Parity,
-            Work::Read { .. } => entry.cause,
+            Work::Read { .. } | Work::Own { .. } => entry.cause,
             Work::Rebuild { .. } => Cause::Rebuild,
         };
         let mut issued = 0;
@@ -347,7 +392,7 @@ impl Rows {
     }
 
     /// All that was read is there, or could not be.
-    fn reading_ended<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+    fn reading_ended<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         match entry.work {
             Work::Write => match entry.before {
@@ -360,11 +405,12 @@ impl Rows {
                     entry.compute_column(column, ctx);
                     ctx.copy(entry.new[column], into);
                 }
-                self.end_task(task, ctx);
+                self.end_task(task, map, ctx);
             }
+            Work::Own { .. } => self.begin_writing(task, map, ctx),
             Work::Rebuild { column } => {
                 if entry.failure.is_some() {
-                    return self.end_task(task, ctx);
+                    return self.end_task(task, map, ctx);
                 }
                 entry.compute_column(column, ctx);
                 self.begin_writing(task, map, ctx);
@@ -372,11 +418,18 @@ impl Rows {
         }
     }
 
-    fn begin_writing<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+    fn begin_writing<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         entry.step = Step::Writing;
         let changed = match entry.work {
             Work::Rebuild { column } => Columns::of(column),
+            Work::Own { .. } => {
+                entry.compute_parity(ctx);
+                match entry.segments.first() {
+                    Some(segment) => Columns::of(segment.parity),
+                    None => Columns::NONE,
+                }
+            }
             _ => {
                 entry.compute_parity(ctx);
                 entry.segments.iter().fold(Columns::NONE, |all, it| all.or(it.changed()))
@@ -387,7 +440,7 @@ impl Rows {
         }
         self.let_go_on(task, map, ctx);
         if self.tasks[task].outstanding == 0 {
-            self.end_task(task, ctx);
+            self.end_task(task, map, ctx);
         }
     }
 
@@ -409,6 +462,7 @@ impl Rows {
             let has_data = entry.segments.iter().any(is_data);
             let cause = match entry.work {
                 Work::Rebuild { .. } => Cause::Rebuild,
+                Work::Own { .. } => entry.cause,
                 _ if has_data => entry.cause,
                 _ => Cause::Parity,
             };
@@ -421,7 +475,7 @@ impl Rows {
     }
 
     /// The part behind one that has begun to write may.
-    fn let_go_on<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+    fn let_go_on<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         let behind = entry.behind.take();
         if let Some(job) = entry.job
@@ -491,7 +545,7 @@ impl Rows {
         let entry = &self.tasks[task];
         match (entry.work, entry.step) {
             (Work::Read { from_others: false, .. }, _) => match entry.error {
-                None => self.end_task(task, ctx),
+                None => self.end_task(task, map, ctx),
                 Some(_) => self.read_others(task, map, ctx),
             },
             // There may be another way, now that one is known to be closed.
@@ -499,7 +553,7 @@ impl Rows {
             (_, Step::Reading) => self.reading_ended(task, map, ctx),
             (_, Step::Writing) => {
                 self.writing_ended(task, map, ctx);
-                self.end_task(task, ctx);
+                self.end_task(task, map, ctx);
             }
             (_, Step::Waiting | Step::Ready) => unreachable!("nothing was in flight"),
         }
@@ -508,6 +562,9 @@ impl Rows {
     /// What was written is held from now on. A write that has failed is in the parity, or in the other
     /// copies, if the array goes on without its member.
     fn writing_ended<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+        if matches!(self.tasks[task].work, Work::Own { .. }) {
+            return self.own_written(task, map, ctx);
+        }
         let entry = &mut self.tasks[task];
         if let Some(error) = entry.error.take() {
             let is_there = self.members.present().any(|it| entry.unwritten.has(it));
@@ -531,7 +588,20 @@ impl Rows {
         }
     }
 
-    fn end_task(&mut self, task: u32, ctx: &mut Context<'_>) {
+    /// Parity was written for work of the layer's own. Where that has failed, nothing can be believed of it.
+    fn own_written<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+        let entry = &mut self.tasks[task];
+        let rows = entry.rows;
+        if entry.error.take().is_some() {
+            let parity = map.parity_of(rows.start.0);
+            if self.is_present(parity) {
+                self.members.put_out(parity);
+                self.lost_column(parity, map, ctx);
+            }
+        }
+    }
+
+    fn end_task<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         let result = entry.failure.map_or(Ok(()), Err);
         if let Work::Read { into, is_own: true, .. } = entry.work {
@@ -546,28 +616,44 @@ impl Rows {
             ctx.release(into);
         }
         entry.release(ctx);
-        let (job, work, epoch) = (entry.job, entry.work, entry.epoch);
+        let (job, work, epoch, rows) = (entry.job, entry.work, entry.epoch, entry.rows);
+        let lane = entry.lane;
         self.tasks.remove(task);
+        if matches!(work, Work::Own { .. }) && result.is_ok() {
+            map.settled(rows);
+        }
+        if lane.is_some() {
+            let granted = &mut self.granted_lanes;
+            self.lanes.unlock(task, |task| granted.push_back(task));
+        }
         if !matches!(work, Work::Read { from_others: false, .. }) {
             let granted = &mut self.granted;
             self.locks.unlock(task, |task| granted.push_back(task));
         }
-        match job {
-            Some(job) => {
+        match (job, work) {
+            (Some(job), _) => {
                 self.in_epoch[usize::from(epoch & 1)] -= 1;
                 self.end_part(job, result, ctx);
             }
-            None => self.chunk_ended(result, ctx),
+            (None, Work::Own { word }) => {
+                let column = map.parity_of(rows.start.0);
+                self.ended.push_back(Ended { word, column, is_read: true, result });
+            }
+            (None, _) => self.chunk_ended(result, ctx),
         }
     }
 
     /// Gives locked rows to those who have waited for them, and lets a rebuild go on.
     pub(super) fn settle<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) {
         loop {
+            while let Some(task) = self.granted_lanes.pop_front() {
+                self.take_rows(task, map, ctx);
+            }
             while let Some(task) = self.granted.pop_front() {
                 self.begin_reading(task, map, ctx);
             }
-            if !self.begin_chunk(map, ctx) && self.granted.is_empty() {
+            let has_granted = !self.granted.is_empty() || !self.granted_lanes.is_empty();
+            if !self.begin_chunk(map, ctx) && !has_granted {
                 break;
             }
         }

@@ -24,6 +24,11 @@ pub enum Work {
         /// The column cannot give them: they are found from the others.
         from_others: bool,
     },
+    /// The parity of some rows changes for work of the layer's own, which has said how.
+    Own {
+        /// The word that the layer gets back.
+        word: u64,
+    },
     /// Blocks of a column are found from the others and written to it.
     Rebuild {
         /// The column.
@@ -91,6 +96,8 @@ pub struct Task {
     pub before: Option<u32>,
     /// The part that waits for this one in turn.
     pub behind: Option<u32>,
+    /// Parts in one lane write one after the other.
+    pub lane: Option<u64>,
     /// In which epochs of reads and writes it was begun.
     pub epoch: u8,
 }
@@ -117,6 +124,7 @@ impl Task {
             failure: None,
             before: None,
             behind: None,
+            lane: None,
             epoch: 0,
         }
     }
@@ -138,7 +146,7 @@ impl Task {
         self.old.resize(columns, BufferSlice::EMPTY);
         (self.unreadable, self.unwritten) = (Columns::NONE, Columns::NONE);
         (self.outstanding, self.error, self.failure) = (0, None, None);
-        (self.before, self.behind) = (None, None);
+        (self.before, self.behind, self.lane) = (None, None, None);
     }
 
     /// The part of a buffer as long as the rows that some of them have.
