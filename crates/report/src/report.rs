@@ -372,7 +372,12 @@ impl Run {
             rewrites: Rewrites::default(),
             costs: Costs::default(),
             simulation: SimulationCost::default(),
-            inputs: Inputs { replay, footprint_bytes: None, written_footprint_bytes: None },
+            inputs: Inputs {
+                replay,
+                blocks: None,
+                footprint_bytes: None,
+                written_footprint_bytes: None,
+            },
             cache: CacheUse::default(),
             log: LogUse::default(),
             zones: None,

@@ -8,7 +8,7 @@ use super::workload::{Until, Workload};
 use crate::analysis::bound::{CELLS_DEFAULT, Limits};
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{
-    Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
+    Placement, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
 };
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -21,7 +21,7 @@ use imbrex_stack::{
     BuildOptions, Built, ConfigError, Describe, FillObserver, Footprint, GaugeObserver, PastRun,
     Plan, StackConfig,
 };
-use imbrex_traces::{SourceKind, TraceError, TraceRecord};
+use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceRecord};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -108,7 +108,7 @@ struct FootprintKey {
     workload: String,
     bands: String,
     writes_only: bool,
-    fit: Fit,
+    placement: Placement,
 }
 
 impl Footprints {
@@ -254,6 +254,8 @@ impl Task<'_> {
         let (plan, footprint, built) = self.build(&options, footprints, stop)?;
         let Replayed { mut run, workload, counts, stack, describe } =
             self.replay(built, &plan, footprint, stop)?;
+        let blocks = self.case.replay.placement.blocks;
+        run.inputs.blocks = (blocks != BlockRule::default()).then(|| blocks.name().to_string());
         run.inputs.footprint_bytes = footprint.map(|footprint| footprint.touched_bytes);
         run.inputs.written_footprint_bytes = footprint
             .filter(|_| plan.has_log_of_written_bands())
@@ -398,8 +400,8 @@ impl Task<'_> {
             ))
             .into());
         }
-        let fit = self.case.replay.fit;
-        let lookups = self.workload.lookups(plan.blocks(), fit, writes_only, stop)?;
+        let placement = self.case.replay.placement;
+        let lookups = self.workload.lookups(plan.blocks(), placement, writes_only, stop)?;
         Ok(Some(lookups))
     }
 }
@@ -457,14 +459,15 @@ impl Task<'_> {
             )
             .into());
         }
-        let fit = self.case.replay.fit;
+        let placement = self.case.replay.placement;
         let key = FootprintKey {
             workload: format!("{:?}", self.workload),
             bands: plan.bands_key().to_string(),
             writes_only,
-            fit,
+            placement,
         };
-        let pass = || self.workload.footprint_until(bands, plan.blocks(), fit, writes_only, stop);
+        let pass =
+            || self.workload.footprint_until(bands, plan.blocks(), placement, writes_only, stop);
         Ok(Some(footprints.get(key, pass)?))
     }
 }

@@ -25,12 +25,17 @@ fn report(more: &str) -> (Report, Vec<super::Request>) {
         "name = \"test\"\ntitle = \"Movement\"\nsystems = [\"hdd\"]\n[workload]\npath = \
          \"trace.csv\"\n{more}"
     );
-    let experiment = Experiment::parse("test.toml", &text, folder.path()).unwrap();
+    (report_of(&text, folder.path()), requests)
+}
+
+/// The report of an experiment whose files are in `folder`.
+fn report_of(text: &str, folder: &Path) -> Report {
+    let experiment = Experiment::parse("test.toml", text, folder).unwrap();
     let mut outcomes = execute(&[experiment], &[], None, 1, &Watch::nobody()).unwrap();
     let Found::Runs(report) = outcomes.remove(0).workloads.remove(0).found else {
         panic!("stacks were run");
     };
-    (*report, requests)
+    *report
 }
 
 #[test]
@@ -108,4 +113,29 @@ fn wrong_movement_settings_are_refused() {
     // Without the table such a key is one of a node.
     let error = refused("[sweep]\n\"movement.model\" = [0]\n");
     assert!(error.contains("no stack of the experiment has a node `movement`"));
+}
+
+#[test]
+fn requests_replayed_by_size_have_as_many_blocks_as_their_size_fills() {
+    let folder = tempfile::tempdir().unwrap();
+    // Half of block 1 and half of block 2; then all of block 4.
+    let trace = "128166372003061629,host,0,Write,6144,4096,100\n\
+                 128166372003061630,host,0,Read,16384,4096,100\n";
+    std::fs::write(folder.path().join("trace.csv"), trace).unwrap();
+    let counts = |blocks: &str| {
+        let text = format!(
+            "name = \"test\"\ntitle = \"Blocks\"\nsystems = [\"hdd\"]\n[workload]\npath = \
+             \"trace.csv\"\n{blocks}\n[movement]\nmodel = 0\n"
+        );
+        let run = report_of(&text, folder.path()).runs.remove(0);
+        let movement = run.movement.movement_total.unwrap();
+        (run.host.write_blocks, movement.visits, movement.block, run.inputs.blocks)
+    };
+    assert_eq!(counts(""), (2, 3, 3, None));
+    assert_eq!(counts("blocks = \"cover\""), (2, 3, 3, None));
+    assert_eq!(counts("blocks = \"size\""), (1, 2, 3, Some("size".to_string())));
+    let text = "name = \"test\"\ntitle = \"Blocks\"\nsystems = [\"hdd\"]\n[workload]\npath = \
+                \"trace.csv\"\nblocks = \"half\"\n";
+    let error = Experiment::parse("test.toml", text, folder.path()).unwrap_err().to_string();
+    assert!(error.contains("unknown variant `half`, expected `cover` or `size`"), "{error}");
 }
