@@ -302,7 +302,7 @@ impl Task<'_> {
         };
         let mut gauges = GaugeObserver::new(&self.case.series, &describe)?;
         format(&mut engine);
-        let recordings = DiskRecordings::new(self.case.movement, &mut engine);
+        let recordings = DiskRecordings::new(self.case.movement.clone(), &mut engine);
         let records = self.workload.records()?;
         if matches!(replay.mode, imbrex_report::ReplayMode::OpenLoop { .. }) && !records.has_times()
         {
