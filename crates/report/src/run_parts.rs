@@ -2,7 +2,8 @@
 
 use super::by_cause::ByCause;
 use super::no_cleaning::NoCleaning;
-use super::report::{IoTime, ReplayMode, ResponseTimes, WriteAmplification};
+use super::report::{IoTime, ReplayMode, WriteAmplification};
+use super::response_times::ResponseTimes;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Reads a key that older reports leave null where several nodes could be meant.

@@ -18,8 +18,8 @@ use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
 use imbrex_report::{Recorder, Report, Run, SimulationCost, WorkloadKind};
 use imbrex_stack::{
-    BuildOptions, Built, ConfigError, Describe, FillObserver, Footprint, GaugeObserver, PastRun,
-    Plan, StackConfig,
+    ArrayObserver, BuildOptions, Built, ConfigError, Describe, FillObserver, Footprint,
+    GaugeObserver, PastRun, Plan, StackConfig,
 };
 use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceRecord};
 use std::cell::RefCell;
@@ -317,11 +317,13 @@ impl Task<'_> {
         let records = Until { records, stop };
         let replayer = Replayer::in_windows(records, replay, blocks, windows, shared);
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
+        let mut arrays = ArrayObserver::new(&describe, Rc::clone(&recorder));
         let events = &self.case.events;
         let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
         recordings.follow(&mut events);
         let (mut replayer, events) = run_with(replayer, events, &mut engine, &mut |now, stack| {
             fill.observe(now, stack);
+            arrays.observe(now, stack);
             gauges.observe(now, stack);
         });
         replayer.take_error().map_err(|error| self.stopped(error))?;
@@ -332,10 +334,12 @@ impl Task<'_> {
         let finished_at = replayer.finished_at;
         drop(replayer);
         drop(fill);
+        let rebuilds = arrays.finish(finished_at);
         let recorder = Rc::into_inner(recorder).expect("the replay is over");
         let mut run = describe.run(&engine.stack, counts.into(), replay.mode);
         recorder.into_inner().finish(finished_at.0, &mut run);
         gauges.finish(finished_at, &mut run);
+        run.figures.rebuild_progress = rebuilds;
         run.events = events;
         run.movement = recordings.finish(&describe, &engine.stack)?;
         describe.finish(finished_at, &mut run);
