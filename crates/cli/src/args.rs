@@ -20,7 +20,9 @@ pub use trace::{CombineArgs, ConvertArgs, InfoArgs, MovementArgs, SynthArgs, Tra
 
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use imbrex_traces::BlockRule;
 use std::path::PathBuf;
+use trace::named;
 
 /// Simulate, serve and emulate shingled (SMR) disks.
 #[derive(Debug, Parser)]
@@ -91,6 +93,9 @@ pub struct WorkloadArgs {
     /// What to do with addresses beyond the device
     #[arg(long, value_enum)]
     pub fit: Option<FitArg>,
+    /// Which blocks of 4 KiB a request has: cover (all it touches) or size (as many as its size fills)
+    #[arg(long, value_name = "RULE", default_value = "cover", value_parser = named::<BlockRule>)]
+    pub blocks: BlockRule,
     /// Issue the next request when fewer than N are outstanding (the default, with N = 1)
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub queue_depth: u32,

@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 
 /// One value for each cause of an operation, by the name of the cause, in the order of
 /// [`Cause::ALL`].
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByCause<T>([T; Cause::ALL.len()]);
 
 impl<T> ByCause<T> {

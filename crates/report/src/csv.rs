@@ -3,10 +3,12 @@
 //!
 //! Every file has a header line and starts its rows with the run; undefined numbers are empty.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::kind_tables::KindTable;
 use super::node_table::Cell;
+use super::phases::Phases;
 use super::report::{Report, Run, Series};
 use super::segment_use::SEGMENT_METRICS;
 use imbrex_core::counters::declared;
@@ -29,6 +31,12 @@ impl Report {
         }
         if self.runs.iter().any(|run| !run.figures.series.is_empty()) {
             files.push(("series.csv", self.gauges()));
+        }
+        if self.runs.iter().any(|run| run.phases.is_some()) {
+            files.push(("phases.csv", self.phases()));
+        }
+        if self.runs.iter().any(|run| !run.figures.rebuild_progress.is_empty()) {
+            files.push(("rebuild_progress.csv", self.rebuild_progress()));
         }
         files.push(("nodes.csv", self.nodes()));
         let files = files.into_iter().map(|(name, text)| (name.to_string(), text));
@@ -66,11 +74,44 @@ impl Report {
         csv.text
     }
 
-    /// The gauges that were asked for. They share no buckets.
-    fn gauges(&self) -> String {
-        let mut csv = Csv::new("run,series,time_s,value");
+    /// How the host fared while arrays had lost members.
+    fn phases(&self) -> String {
+        let columns = ["response", "read_response", "write_response"].iter().flat_map(|which| {
+            ["mean", "p50", "p99", "p99_9", "max"].map(|of| format!("{which}_{of}_ms"))
+        });
+        let columns: Vec<String> = columns.collect();
+        let header = format!("run,phase,start_s,total_s,requests,{}", columns.join(","));
+        let mut csv = Csv::new(&header);
         for run in &self.runs {
-            for (name, series) in &run.figures.series {
+            for (phase, of) in run.phases.iter().flat_map(Phases::iter) {
+                csv.text(&run.label()).text(phase.name());
+                csv.number(Some(of.start_s)).number(Some(of.total_s)).integer(Some(of.requests));
+                for times in [of.response_ms, of.read_response_ms, of.write_response_ms] {
+                    for value in [times.mean, times.p50, times.p99, times.p99_9, times.max] {
+                        csv.number(value);
+                    }
+                }
+                csv.end();
+            }
+        }
+        csv.text
+    }
+
+    /// The gauges that were asked for.
+    fn gauges(&self) -> String {
+        self.named_series("run,series,time_s,value", |run| &run.figures.series)
+    }
+
+    /// How much of the members that were rebuilt was done.
+    fn rebuild_progress(&self) -> String {
+        self.named_series("run,node,time_s,progress", |run| &run.figures.rebuild_progress)
+    }
+
+    /// Series by name. They share no buckets.
+    fn named_series(&self, header: &str, of: fn(&Run) -> &BTreeMap<String, Series>) -> String {
+        let mut csv = Csv::new(header);
+        for run in &self.runs {
+            for (name, series) in of(run) {
                 for (index, value) in series.values.iter().enumerate() {
                     csv.text(&run.label()).text(name);
                     csv.number(Some(index as f64 * series.bucket_s));

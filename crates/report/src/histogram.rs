@@ -2,7 +2,8 @@
 
 use hdrhistogram::Histogram;
 
-use super::report::{LatencyCdf, ResponseTimes};
+use super::report::LatencyCdf;
+use super::response_times::ResponseTimes;
 use super::series::round_significant;
 
 /// Longest latency told apart from longer ones: a day, in nanoseconds.

@@ -19,8 +19,11 @@ mod movement;
 mod no_cleaning;
 mod node_table;
 pub mod page;
+mod phase_recorder;
+mod phases;
 mod recorder;
 mod report;
+mod response_times;
 mod run_parts;
 mod segment_use;
 mod series;
@@ -39,13 +42,15 @@ pub use imbrex_drives::HeatMap;
 pub use movement::{MemberMovement, MovementCounts};
 pub use no_cleaning::NoCleaning;
 pub use node_table::{Cell, Column, NodeTable, TableOfKind};
+pub use phases::{Phase, PhaseUse, Phases};
 pub use recorder::{Recorder, SERIES_BUCKETS};
 pub use report::label;
 pub use report::{
     Combination, CombinedSource, DiskAreaUse, DiskUse, Figures, IoTime, LatencyCdf, ReplayMode,
-    Report, ResponseTimes, Run, SCHEMA, Series, SimulationCost, UNKNOWN_COMMIT, Workload,
-    WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
+    Report, Run, SCHEMA, Series, SimulationCost, UNKNOWN_COMMIT, Workload, WorkloadKind,
+    WriteAmplification, peak_rss_bytes, ratio,
 };
+pub use response_times::ResponseTimes;
 pub use run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
 pub use series::{GaugeSeries, SumSeries, rates};
 pub use status::{device_status, node_status};

@@ -1,5 +1,7 @@
 //! Movement of the heads of the disks.
 
+use super::by_cause::ByCause;
+use imbrex_core::operation::Cause;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -9,7 +11,7 @@ pub struct MemberMovement {
     /// Of each disk, by its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub movement: Option<BTreeMap<String, MovementCounts>>,
-    /// Sums over the disks.
+    /// Sums over the disks; of several models that of the first disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub movement_total: Option<MovementCounts>,
 }
@@ -39,6 +41,12 @@ pub struct MovementCounts {
     pub rewritten_blocks: u64,
     /// Blocks written to the spill area.
     pub spilled: u64,
+    /// Blocks visited, by the cause of the visit; what a model writes back is of the cause of the write.
+    #[serde(default)]
+    pub visits_by_cause: ByCause<u64>,
+    /// Blocks moved over, by the cause of the visit that the move leads to.
+    #[serde(default)]
+    pub by_cause: ByCause<u64>,
 }
 
 impl MovementCounts {
@@ -58,6 +66,11 @@ impl MovementCounts {
         let lists = lists.chain(sum.reversals.iter_mut().zip(other.reversals));
         for (count, more) in lists.chain(pairs) {
             *count = count.checked_add(more)?;
+        }
+        for cause in Cause::ALL {
+            // None has more bits than the sums above.
+            sum.visits_by_cause[cause] += other.visits_by_cause[cause];
+            sum.by_cause[cause] += other.by_cause[cause];
         }
         Some(sum)
     }

@@ -1,6 +1,8 @@
 //! What a run must remember while it lasts, in constant memory.
 
 use super::histogram::LatencyHistogram;
+use super::phase_recorder::{Latencies, PhaseRecorder};
+use super::phases::Phase;
 use super::report::{Figures, Run};
 use super::series::{GaugeSeries, SumSeries};
 use imbrex_drives::HeatMap;
@@ -23,9 +25,9 @@ const BYTES_PER_MIB: f64 = 1024.0 * 1024.0;
 /// [`finish`](Recorder::finish) once. Instants are nanoseconds from the start of the run. A request
 /// allocates nothing.
 pub struct Recorder {
-    reads: LatencyHistogram,
-    writes: LatencyHistogram,
-    others: LatencyHistogram,
+    latencies: Latencies,
+    /// None until a member of an array is lost.
+    phases: Option<Box<PhaseRecorder>>,
     read_bytes: SumSeries,
     written_bytes: SumSeries,
     requests: SumSeries,
@@ -37,9 +39,8 @@ impl Recorder {
     /// A recorder in which nothing has happened, about 1.2 MB.
     pub fn new() -> Recorder {
         Recorder {
-            reads: LatencyHistogram::new(),
-            writes: LatencyHistogram::new(),
-            others: LatencyHistogram::new(),
+            latencies: Latencies::default(),
+            phases: None,
             read_bytes: SumSeries::new(SERIES_BUCKETS),
             written_bytes: SumSeries::new(SERIES_BUCKETS),
             requests: SumSeries::new(SERIES_BUCKETS),
@@ -50,14 +51,14 @@ impl Recorder {
 
     /// A host read of `bytes` bytes took `latency_ns` and completed at `now_ns`.
     pub fn read_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
-        self.reads.record(latency_ns);
+        self.each_latencies(|of| of.reads.record(latency_ns));
         self.read_bytes.add(now_ns, bytes);
         self.requests.add(now_ns, 1);
     }
 
     /// A host write of `bytes` bytes took `latency_ns` and completed at `now_ns`.
     pub fn write_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
-        self.writes.record(latency_ns);
+        self.each_latencies(|of| of.writes.record(latency_ns));
         self.written_bytes.add(now_ns, bytes);
         self.requests.add(now_ns, 1);
     }
@@ -65,8 +66,29 @@ impl Recorder {
     /// A host request that moves no data (flush, write of zeroes, trim) took `latency_ns` and
     /// completed at `now_ns`. It counts as a request, and neither as a read nor as a write.
     pub fn other_completed(&mut self, now_ns: u64, latency_ns: u64) {
-        self.others.record(latency_ns);
+        self.each_latencies(|of| of.others.record(latency_ns));
         self.requests.add(now_ns, 1);
+    }
+
+    /// The arrays of the stack are in `phase` from `now_ns` on; instants must not decrease. Before the
+    /// first call they are healthy. A request counts to the phase in which it completes. The first phase
+    /// in which a member is lost, and the first time in each other one, allocate 900 KB.
+    pub fn set_phase(&mut self, now_ns: u64, phase: Phase) {
+        if phase != Phase::Healthy && self.phases.is_none() {
+            self.phases = Some(Box::new(PhaseRecorder::new(self.latencies.clone())));
+        }
+        if let Some(phases) = &mut self.phases {
+            phases.set(now_ns, phase);
+        }
+    }
+
+    /// A request counts for the run, and for its phase if the run has any.
+    #[inline]
+    fn each_latencies(&mut self, record: impl Fn(&mut Latencies)) {
+        record(&mut self.latencies);
+        if let Some(phases) = &mut self.phases {
+            record(phases.latencies());
+        }
     }
 
     /// From `now_ns` on, `used` of `capacity` of the persistent cache (bytes or entries, whichever
@@ -81,20 +103,19 @@ impl Recorder {
     /// Fills in the response times and the finish time of a run whose last answer so far came at
     /// `end_ns`, without ending it. Answers the latencies of all its requests.
     pub fn describe_so_far(&self, end_ns: u64, run: &mut Run) -> LatencyHistogram {
-        run.costs.read_response_ms = self.reads.response_times();
-        run.costs.write_response_ms = self.writes.response_times();
-        let mut all = self.reads.clone();
-        all.add(&self.writes);
-        all.add(&self.others);
+        run.costs.read_response_ms = self.latencies.reads.response_times();
+        run.costs.write_response_ms = self.latencies.writes.response_times();
+        let all = self.latencies.all();
         run.costs.response_ms = all.response_times();
         run.costs.finish_s = end_ns as f64 / 1e9;
         all
     }
 
-    /// Ends the run at `end_ns` and fills in its response times, finish time and figures, all but
+    /// Ends the run at `end_ns` and fills in its response times, finish time, phases and figures, all but
     /// the map of writes to bands and what nodes have to tell.
     pub fn finish(mut self, end_ns: u64, run: &mut Run) {
         let all = self.describe_so_far(end_ns, run);
+        run.phases = self.phases.take().map(|phases| phases.finish(end_ns));
         run.figures = Figures {
             read_mib_per_s: self.read_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
             write_mib_per_s: self.written_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
@@ -108,6 +129,7 @@ impl Recorder {
             // The disks know where they were written.
             band_writes: HeatMap::default(),
             series: BTreeMap::new(),
+            rebuild_progress: BTreeMap::new(),
             // The stack knows what its nodes have to tell.
             tables: Vec::new(),
         };
@@ -124,6 +146,77 @@ impl Default for Recorder {
 mod tests {
     use super::super::report::ReplayMode;
     use super::*;
+
+    #[test]
+    fn requests_count_to_the_phase_in_which_they_complete() {
+        const S: u64 = 1_000_000_000;
+        const MS: u64 = 1_000_000;
+        let mut recorder = Recorder::new();
+        recorder.set_phase(0, Phase::Healthy);
+        recorder.read_completed(S, 2 * MS, 4096);
+        recorder.write_completed(S, 4 * MS, 4096);
+        recorder.set_phase(2 * S, Phase::Degraded);
+        recorder.read_completed(3 * S, 8 * MS, 4096);
+        recorder.other_completed(3 * S, MS);
+        recorder.set_phase(5 * S, Phase::Rebuilding);
+        recorder.write_completed(6 * S, 16 * MS, 4096);
+        recorder.set_phase(6 * S, Phase::Rebuilding);
+        // A second member is lost when the first is there again.
+        recorder.set_phase(9 * S, Phase::Degraded);
+        recorder.read_completed(9 * S, 10 * MS, 4096);
+        recorder.set_phase(10 * S, Phase::Rebuilding);
+        recorder.set_phase(11 * S, Phase::After);
+        let mut run = Run::new("raid", ReplayMode::Live);
+        recorder.finish(15 * S, &mut run);
+        let phases = run.phases.expect("members were lost");
+        let told: Vec<_> = phases
+            .iter()
+            .map(|(phase, of)| (phase.name(), of.start_s, of.total_s, of.requests))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("healthy", 0.0, 2.0, 2),
+                ("degraded", 2.0, 4.0, 3),
+                ("rebuilding", 5.0, 5.0, 1),
+                ("after", 11.0, 4.0, 0)
+            ]
+        );
+        let degraded = phases.degraded.expect("a phase");
+        assert_eq!(degraded.read_response_ms.mean, Some(9.0));
+        assert_eq!(degraded.read_response_ms.max, Some(10.0));
+        assert_eq!(degraded.write_response_ms, Default::default());
+        assert_eq!(degraded.response_ms.mean, Some(19.0 / 3.0));
+        assert_eq!(phases.healthy.expect("a phase").write_response_ms.max, Some(4.0));
+        assert_eq!(run.costs.read_response_ms.max, Some(10.0), "the run has all of them");
+    }
+
+    #[test]
+    fn a_run_that_loses_no_member_has_no_phases() {
+        let mut recorder = Recorder::new();
+        recorder.set_phase(0, Phase::Healthy);
+        recorder.read_completed(1, 1, 1);
+        let mut run = Run::new("raid", ReplayMode::Live);
+        recorder.finish(2, &mut run);
+        assert_eq!(run.phases, None);
+        let text = serde_json::to_string(&run).expect("text");
+        assert!(!text.contains("phases") && !text.contains("rebuild_progress"), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_begins_without_a_member_was_never_healthy() {
+        let mut recorder = Recorder::new();
+        recorder.set_phase(0, Phase::Degraded);
+        recorder.read_completed(1_000_000_000, 1, 1);
+        // The rebuild outlasts the host.
+        recorder.set_phase(2_000_000_000, Phase::Rebuilding);
+        recorder.set_phase(4_000_000_000, Phase::After);
+        let mut run = Run::new("raid", ReplayMode::Live);
+        recorder.finish(1_000_000_000, &mut run);
+        let phases = run.phases.expect("a member was lost");
+        let names: Vec<_> = phases.iter().map(|(phase, of)| (phase.name(), of.total_s)).collect();
+        assert_eq!(names, [("degraded", 2.0), ("rebuilding", 2.0)]);
+    }
 
     #[test]
     fn a_recorder_fills_the_run() {

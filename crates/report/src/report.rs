@@ -9,6 +9,7 @@ use super::by_cause::ByCause;
 use super::event_use::EventUse;
 use super::movement::MemberMovement;
 use super::node_table::NodeTable;
+use super::phases::Phases;
 use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
@@ -161,6 +162,9 @@ pub struct Run {
     /// What came of the commands to nodes, in the order of the experiment file; absent without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventUse>,
+    /// How the host fared while arrays had lost members; absent when none was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Phases>,
     /// Each disk of the stack, in the order of the stack file.
     pub disks: Vec<DiskUse>,
     /// How far the heads of the disks were moved by a model; absent when none was asked for.
@@ -206,21 +210,6 @@ pub struct IoTime {
     /// Seconds by disk name.
     #[serde(flatten)]
     pub disks: BTreeMap<String, f64>,
-}
-
-/// Response times in milliseconds; all null when nothing completed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ResponseTimes {
-    /// Exact mean.
-    pub mean: Option<f64>,
-    /// Median, to 3 significant digits as the other percentiles.
-    pub p50: Option<f64>,
-    /// 99th percentile.
-    pub p99: Option<f64>,
-    /// 99.9th percentile.
-    pub p99_9: Option<f64>,
-    /// Exact maximum.
-    pub max: Option<f64>,
 }
 
 /// What a run cost the machine it ran on.
@@ -307,6 +296,10 @@ pub struct Figures {
     /// Gauges that were asked for, by `NODE.GAUGE`: time-weighted mean of each bucket.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, Series>,
+    /// Of each array in which a member was rebuilt, how much of the member was done (0 to 1), 0 while none
+    /// was being rebuilt: time-weighted mean of each bucket.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rebuild_progress: BTreeMap<String, Series>,
     /// The tables and series that kinds of node make of their nodes, in the order of the stack file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<NodeTable>,
@@ -372,11 +365,17 @@ impl Run {
             rewrites: Rewrites::default(),
             costs: Costs::default(),
             simulation: SimulationCost::default(),
-            inputs: Inputs { replay, footprint_bytes: None, written_footprint_bytes: None },
+            inputs: Inputs {
+                replay,
+                blocks: None,
+                footprint_bytes: None,
+                written_footprint_bytes: None,
+            },
             cache: CacheUse::default(),
             log: LogUse::default(),
             zones: None,
             events: Vec::new(),
+            phases: None,
             disks: Vec::new(),
             movement: MemberMovement::default(),
             nodes: BTreeMap::new(),

@@ -2,7 +2,8 @@
 
 use super::by_cause::ByCause;
 use super::no_cleaning::NoCleaning;
-use super::report::{IoTime, ReplayMode, ResponseTimes, WriteAmplification};
+use super::report::{IoTime, ReplayMode, WriteAmplification};
+use super::response_times::ResponseTimes;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Reads a key that older reports leave null where several nodes could be meant.
@@ -93,6 +94,9 @@ pub struct Costs {
 pub struct Inputs {
     /// How requests were issued.
     pub replay: ReplayMode,
+    /// Which blocks a request has, `size`; absent where it has every block it covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<String>,
     /// Bytes of the bands touched by any request (read-write) or by writes (write-only); null when
     /// nothing asked for it, as in serving.
     pub footprint_bytes: Option<u64>,

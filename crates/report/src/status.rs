@@ -1,6 +1,6 @@
 //! What a served device tells of its status, as text.
 
-use super::report::ResponseTimes;
+use super::response_times::ResponseTimes;
 use crate::format::{bytes, count, duration, optional, percent};
 use imbrex_core::units::BLOCK_BYTES;
 use serde_json::Value;

@@ -16,7 +16,7 @@ use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
 use imbrex_report::{Recorder, ReplayMode, RequestCounts};
-use imbrex_traces::{TraceError, TraceOperation, TraceRecord};
+use imbrex_traces::{BlockRule, TraceError, TraceOperation, TraceRecord};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -36,6 +36,15 @@ pub enum Fit {
     },
 }
 
+/// Where the records of a trace go on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// What to do with addresses beyond the device.
+    pub fit: Fit,
+    /// Which blocks a request has.
+    pub blocks: BlockRule,
+}
+
 /// Streams of a replay at most.
 pub const STREAMS_MAX: u32 = 4096;
 
@@ -51,8 +60,8 @@ pub struct ReplayOptions {
     pub limit: Option<u64>,
     /// Leave reads out, as a write-only comparison does.
     pub drop_reads: bool,
-    /// What to do with addresses beyond the device.
-    pub fit: Fit,
+    /// Where its records go on the device.
+    pub placement: Placement,
 }
 
 /// Why a replay stopped before its end.
@@ -284,8 +293,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 }
             };
             let placed = match window {
-                Some(window) => window.place(&record, self.options.fit),
-                None => place(&record, self.device_blocks, self.options.fit),
+                Some(window) => window.place(&record, self.options.placement),
+                None => place(&record, self.device_blocks, self.options.placement),
             };
             match placed {
                 Some((operation, extent)) => {
@@ -478,7 +487,8 @@ mod tests {
         records: Vec<TraceRecord>,
         mode: ReplayMode,
     ) -> Replayer<impl Iterator<Item = Result<TraceRecord, TraceError>>> {
-        let options = ReplayOptions { mode, limit: None, drop_reads: false, fit: Fit::Refuse };
+        let options =
+            ReplayOptions { mode, limit: None, drop_reads: false, placement: Placement::default() };
         let recorder = Rc::new(RefCell::new(Recorder::new()));
         Replayer::new(records.into_iter().map(Ok), options, BlockCount(64), recorder)
     }

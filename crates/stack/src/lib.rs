@@ -33,7 +33,7 @@ pub use kinds::{
 };
 pub use members::StackMember;
 pub use no_cleaning::PastRun;
-pub use observers::{FillObserver, GaugeObserver, check_series};
+pub use observers::{ArrayObserver, FillObserver, GaugeObserver, check_series};
 pub use options::{BuildOptions, ListedMember, MemberNumbers};
 pub use plan::{Built, Designed, Plan};
 pub use roles::NodeRole;

@@ -1,14 +1,18 @@
 //! What is watched while a run lasts.
 
 use super::config::{ConfigError, StackConfig};
-use super::describe::Describe;
+use super::describe::{Describe, DescribeNode};
 use imbrex_core::counters::Gauge;
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::Instant;
 use imbrex_drives::toml_error::{listed, nearest};
-use imbrex_report::{GaugeSeries, Recorder, Run, SERIES_BUCKETS};
+use imbrex_report::{GaugeSeries, Phase, Recorder, Run, SERIES_BUCKETS, Series};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+
+/// A rebuild tells how far it is in millionths.
+const MILLIONTHS: f64 = 1e6;
 
 /// Feeds the fill of the persistent caches, all together, to a recorder.
 pub struct FillObserver {
@@ -55,6 +59,117 @@ impl FillObserver {
             _ => (used, self.blocks),
         };
         self.recorder.borrow_mut().persistent_cache_used(now.0, level, limit);
+    }
+}
+
+/// What an array says of its members.
+#[derive(Clone, Copy, Default)]
+struct Members {
+    missing: u64,
+    rebuilding: u64,
+    /// Of the rebuild, in millionths.
+    progress: u64,
+}
+
+/// Feeds the phases of a stack's arrays to a recorder, and records how rebuilds go on.
+pub struct ArrayObserver {
+    /// The nodes of the arrays, in their order.
+    nodes: Vec<NodeId>,
+    arrays: Vec<WatchedArray>,
+    phase: Phase,
+    recorder: Rc<RefCell<Recorder>>,
+}
+
+struct WatchedArray {
+    name: String,
+    /// What the series says now, in millionths.
+    progress: u64,
+    /// When that changed last.
+    changed_at: Instant,
+    /// None until a member is rebuilt.
+    series: Option<GaugeSeries>,
+}
+
+impl ArrayObserver {
+    /// An observer of a stack's arrays, if it has any.
+    pub fn new(describe: &Describe, recorder: Rc<RefCell<Recorder>>) -> ArrayObserver {
+        let has_members = |node: &&DescribeNode| node.gauges().contains(&Gauge::MissingMembers);
+        let nodes = || describe.nodes.iter().filter(has_members);
+        ArrayObserver {
+            nodes: nodes().map(|node| node.id).collect(),
+            arrays: nodes().map(|node| WatchedArray::new(&node.name)).collect(),
+            phase: Phase::Healthy,
+            recorder,
+        }
+    }
+
+    /// Looks at the stack and records what has changed. What was answered at this instant counts to the
+    /// phase before.
+    #[inline]
+    pub fn observe(&mut self, now: Instant, stack: &Stack) {
+        if self.nodes.is_empty() {
+            return;
+        }
+        let (mut missing, mut rebuilding) = (0, 0);
+        for (array, node) in self.arrays.iter_mut().zip(&self.nodes) {
+            let counts = stack.counts(*node);
+            let members = Members {
+                missing: counts.gauge(Gauge::MissingMembers),
+                rebuilding: counts.gauge(Gauge::RebuildingMembers),
+                progress: counts.gauge(Gauge::RebuildProgress),
+            };
+            missing += members.missing;
+            rebuilding += members.rebuilding;
+            array.observe(now, &members);
+        }
+        self.set_phase(now, missing, rebuilding);
+    }
+
+    fn set_phase(&mut self, now: Instant, missing: u64, rebuilding: u64) {
+        let phase = self.phase.next(missing, rebuilding);
+        if phase != self.phase {
+            self.phase = phase;
+            self.recorder.borrow_mut().set_phase(now.0, phase);
+        }
+    }
+
+    /// How far the rebuilds of each array were over a run that ended at `finished_at`, or up to the end of
+    /// the last rebuild where that came later; by the name of the array, and none of an array in which no
+    /// member was rebuilt.
+    pub fn finish(self, finished_at: Instant) -> BTreeMap<String, Series> {
+        let rebuilds = self.arrays.into_iter().filter_map(|array| {
+            let end = finished_at.max(array.changed_at);
+            let series = array.series?.means(end.0, 1.0 / MILLIONTHS);
+            Some((array.name, series))
+        });
+        rebuilds.collect()
+    }
+}
+
+impl WatchedArray {
+    fn new(name: &str) -> WatchedArray {
+        WatchedArray {
+            name: name.to_string(),
+            progress: 0,
+            changed_at: Instant::ZERO,
+            series: None,
+        }
+    }
+
+    /// Records how far the rebuild is, nothing where no member is rebuilt.
+    fn observe(&mut self, now: Instant, members: &Members) {
+        let is_rebuilding = members.rebuilding > 0;
+        let progress = if is_rebuilding { members.progress } else { 0 };
+        if is_rebuilding && self.series.is_none() {
+            self.series = Some(GaugeSeries::new(SERIES_BUCKETS));
+        }
+        if progress == self.progress {
+            return;
+        }
+        self.progress = progress;
+        self.changed_at = now;
+        let series = self.series.as_mut().expect("only a rebuild has progress");
+        series.set(now.0, progress);
     }
 }
 
@@ -155,4 +270,71 @@ pub fn check_series<'a>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use imbrex_report::ReplayMode;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn arrays_are_in_a_phase_together_and_each_rebuild_has_a_series() {
+        let arrays = ["a", "b"].map(WatchedArray::new).into();
+        let recorder = Rc::new(RefCell::new(Recorder::new()));
+        let shared = Rc::clone(&recorder);
+        let mut observer =
+            ArrayObserver { nodes: vec![], arrays, phase: Phase::Healthy, recorder: shared };
+        let lost = Members { missing: 1, ..Members::default() };
+        let rebuilt = |progress| Members { rebuilding: 1, progress, ..Members::default() };
+        let whole = Members::default();
+        for (ms, a, b) in [
+            (0, whole, whole),
+            (100, lost, whole),
+            (200, rebuilt(0), lost),
+            (300, rebuilt(500_000), lost),
+            // The gauge of a rebuild that is over may stay.
+            (400, Members { progress: 1_000_000, ..whole }, lost),
+            (500, whole, whole),
+        ] {
+            let now = Instant(ms * MS);
+            observer.arrays[0].observe(now, &a);
+            observer.arrays[1].observe(now, &b);
+            observer.set_phase(now, a.missing + b.missing, a.rebuilding + b.rebuilding);
+        }
+        let rebuilds = observer.finish(Instant(512 * MS));
+        assert_eq!(rebuilds.keys().collect::<Vec<_>>(), ["a"], "no member of b was rebuilt");
+        let series = &rebuilds["a"];
+        assert_eq!((series.bucket_s, series.values.len()), (0.001, 512));
+        let at = [250, 350, 450].map(|ms| series.values[ms]);
+        assert_eq!(at, [0.0, 0.5, 0.0]);
+        let mut outlasting = WatchedArray::new("c");
+        outlasting.observe(Instant(0), &rebuilt(1));
+        outlasting.observe(Instant(10 * MS), &rebuilt(250_000));
+        outlasting.observe(Instant(20 * MS), &whole);
+        let observer = ArrayObserver {
+            nodes: vec![],
+            arrays: vec![outlasting],
+            phase: Phase::Healthy,
+            recorder: Rc::default(),
+        };
+        let rebuilds = observer.finish(Instant(5 * MS));
+        assert_eq!(rebuilds["c"].values.len(), 20, "up to the end of the rebuild");
+        assert_eq!(rebuilds["c"].values[19], 0.25);
+        let mut run = Run::new("two", ReplayMode::Live);
+        recorder.take().finish(512 * MS, &mut run);
+        let phases = run.phases.expect("members were lost");
+        let told: Vec<_> =
+            phases.iter().map(|(phase, of)| (phase.name(), of.start_s, of.total_s)).collect();
+        assert_eq!(
+            told,
+            [
+                ("healthy", 0.0, 0.1),
+                ("degraded", 0.1, 0.2),
+                ("rebuilding", 0.2, 0.2),
+                ("after", 0.5, 0.012)
+            ]
+        );
+    }
 }

@@ -17,6 +17,14 @@ pub enum BlockRule {
 }
 
 impl BlockRule {
+    /// The name by which options and files know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Touched => "cover",
+            Self::Size => "size",
+        }
+    }
+
     /// The blocks of a request by this rule; none of a request without bytes.
     pub fn blocks(self, offset_bytes: u64, length_bytes: u64) -> std::ops::Range<u64> {
         let first = offset_bytes / BLOCK_BYTES;

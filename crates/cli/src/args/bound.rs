@@ -1,9 +1,11 @@
 //! Arguments of `bound`.
 
+use super::trace::named;
 use super::{FitArg, ReadArgs};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use imbrex_sim::analysis::bound::{CELLS_DEFAULT, CELLS_MAX};
+use imbrex_traces::BlockRule;
 
 /// Arguments of `bound`.
 #[derive(Debug, Args)]
@@ -43,6 +45,9 @@ pub struct BoundArgs {
     /// What to do with addresses beyond the device
     #[arg(long, value_enum)]
     pub fit: Option<FitArg>,
+    /// Which blocks of 4 KiB a request has: cover (all it touches) or size (as many as its size fills)
+    #[arg(long, value_name = "RULE", default_value = "cover", value_parser = named::<BlockRule>)]
+    pub blocks: BlockRule,
     /// Set a key of a node
     #[arg(long, value_name = "NODE.KEY=VALUE")]
     pub set: Vec<String>,

@@ -111,7 +111,7 @@ pub struct CombineArgs {
 }
 
 /// A value that a file calls by the same name.
-fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub(super) fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }
 

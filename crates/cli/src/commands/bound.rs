@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
 use imbrex_sim::experiment::{Bound, BoundOptions, Case, Task, Workload};
-use imbrex_sim::replay::ReplayOptions;
+use imbrex_sim::replay::{Placement, ReplayOptions};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         mode: ReplayMode::ClosedLoop { depth: 1 },
         limit: args.limit,
         drop_reads: args.write_only,
-        fit: fit_of(args.fit, &workload)?,
+        placement: Placement { fit: fit_of(args.fit, &workload)?, blocks: args.blocks },
     };
     let case = Case {
         config,

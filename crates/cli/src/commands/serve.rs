@@ -35,7 +35,8 @@ use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{RunningCommand, ServeError, Server, SharedLabels};
 use imbrex_serve::signals::FiguresSignal;
 use imbrex_stack::{
-    BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, Plan, StackConfig,
+    ArrayObserver, BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, Plan,
+    StackConfig,
 };
 use live_report::LiveReport;
 use private_socket::PrivateSocket;
@@ -129,6 +130,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         .transpose()?;
     let live = LiveReport::new();
     let mut fill = FillObserver::new(&describe, live.recorder());
+    let mut arrays = ArrayObserver::new(&describe, live.recorder());
     server.observe(live.observer(recording.as_ref()));
     server.stop_on_signals()?;
     asked.wake(&server)?;
@@ -149,6 +151,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let command = args.run.as_deref().map(|command| server.run_command(command)).transpose()?;
     let outcome = server.run(&mut engine, exports, &mut |now, stack| {
         fill.observe(now, stack);
+        arrays.observe(now, stack);
         if asked.take() {
             tell(&live.figures(&describe, stack, &uri, IMAGE_SEED));
         }
@@ -160,7 +163,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         let image = Rc::into_inner(image).expect("the server has ended");
         image.into_inner().close();
     }
-    let report = live.report(&describe, &engine.stack, &uri, IMAGE_SEED);
+    let report = live.report(&describe, &engine.stack, &uri, IMAGE_SEED, arrays);
     finish(report.to_json(), report_file, recording, command)
 }
 

@@ -4,7 +4,7 @@ use crate::args::{FitArg, WorkloadArgs};
 use crate::failure::Failure;
 use imbrex_report::ReplayMode;
 use imbrex_sim::experiment::Workload;
-use imbrex_sim::replay::{Fit, ReplayOptions, STREAMS_MAX};
+use imbrex_sim::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 
 /// The workload and the way it is replayed.
 pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failure> {
@@ -34,7 +34,7 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
         mode,
         limit: args.limit,
         drop_reads: false,
-        fit: fit_of(args.fit, &workload)?,
+        placement: Placement { fit: fit_of(args.fit, &workload)?, blocks: args.blocks },
     };
     Ok((workload, replay))
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::super::drawn::CHART_RUNS_MAX;
 use super::super::report::{LatencyCdf, Report, Series};
 use super::lines::{Strip, total_mib_per_s};
+use super::phases;
 use super::tables::charts;
 use crate::page::{PackedHeatMap, json_in_page};
 
@@ -57,6 +58,14 @@ pub(super) fn embedded(report: &Report) -> String {
         unit: chart.column.unit,
         strips: chart.strips.into_iter().map(embedded_strip).collect(),
     });
+    let rebuilds: Vec<EmbeddedStrip> =
+        phases::rebuilds(report).into_iter().map(embedded_strip).collect();
+    let rebuilds = (!rebuilds.is_empty()).then(|| EmbeddedChart {
+        reader: phases::REBUILD_READER.to_string(),
+        unit: "%".to_string(),
+        strips: rebuilds,
+    });
+    let charts = charts.chain(rebuilds);
     json_in_page(&Embedded { runs: runs.collect(), charts: charts.collect() })
 }
 

@@ -8,6 +8,7 @@ mod bars;
 mod counters;
 mod data;
 mod lines;
+mod phases;
 mod sections;
 mod tables;
 
@@ -31,6 +32,7 @@ impl Report {
         lines::latency(self, &mut body);
         lines::throughput(self, &mut body);
         lines::persistent_cache_fill(self, &mut body);
+        phases::of_arrays(self, &mut body);
         sections::heat_map(self, &mut body);
         tables::of_kinds(self, &mut body);
         counters::of_nodes(self, &mut body);

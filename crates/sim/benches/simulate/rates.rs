@@ -11,7 +11,7 @@ use imbrex_core::units::{BlockCount, Instant};
 use imbrex_drives::OperationKind;
 use imbrex_report::{Recorder, ReplayMode};
 use imbrex_sim::experiment::Workload;
-use imbrex_sim::replay::{Fit, ReplayOptions, Replayer};
+use imbrex_sim::replay::{Placement, ReplayOptions, Replayer};
 use imbrex_sim::simulation::VirtualClock;
 use imbrex_stack::{BuildOptions, Built, FillObserver, Plan, Setting, StackConfig};
 use imbrex_traces::{
@@ -183,7 +183,9 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
             combined: None,
         };
         let bands = plan.bands().expect("a share of bands needs bands");
-        workload.footprint(bands, plan.blocks(), Fit::Refuse, false).expect("a sound trace")
+        workload
+            .footprint(bands, plan.blocks(), Placement::default(), false)
+            .expect("a sound trace")
     });
     let built = plan.build(footprint, None, ContentKind::Counted).expect("a sound stack");
     let disks = built.describe.disks().map(|disk| Rc::clone(disk.statistics()));
@@ -193,7 +195,7 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
         mode: ReplayMode::ClosedLoop { depth: 1 },
         limit: None,
         drop_reads: false,
-        fit: Fit::Refuse,
+        placement: Placement::default(),
     };
     let recorder = Rc::new(RefCell::new(Recorder::new()));
     let device = built.stack.geometry().blocks;

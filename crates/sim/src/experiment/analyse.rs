@@ -4,7 +4,7 @@ use super::experiment::{Analysis, DirectWriteConfig};
 use super::run::{RunError, kind_of};
 use super::workload::{Until, Workload};
 use crate::analysis::DirectWrite;
-use crate::replay::{Fit, place};
+use crate::replay::{Placement, place};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
@@ -85,12 +85,13 @@ impl DirectWriteConfig {
     ) -> Result<serde_json::Value, RunError> {
         let device = BlockCount::from_bytes_floor(size_bytes);
         let bands = lay_out(self.bands, device, seed)?;
-        let footprint = workload.footprint_until(&bands, device, Fit::Refuse, true, stop)?;
+        let footprint =
+            workload.footprint_until(&bands, device, Placement::default(), true, stop)?;
         let log_bytes = footprint.bytes_of(self.persistent_cache);
         let mut estimate = DirectWrite::new(&bands, BlockCount::from_bytes_floor(log_bytes));
         for record in workload.until(stop)? {
             let record = record?;
-            match place(&record, device, Fit::Refuse) {
+            match place(&record, device, Placement::default()) {
                 Some((Operation::Write { .. }, extent)) => estimate.write(extent),
                 Some(_) => {}
                 None => {

@@ -210,7 +210,7 @@ impl Task<'_> {
         let records = self.workload.records()?.take(self.workload.limit_records());
         for (number, record) in (1..).zip(records) {
             let record = record?;
-            let Some((operation, extent)) = place(&record, device, replay.fit) else {
+            let Some((operation, extent)) = place(&record, device, replay.placement) else {
                 let error = ReplayError::beyond(number, &record, "device".into(), device);
                 return Err(RunError::Replay {
                     trace: self.workload.path.clone(),

@@ -5,15 +5,15 @@ use super::events::EventConfig;
 use super::movement_analysis::MovementAnalysis;
 use super::stated::Stated;
 use super::workload::Workload;
-use crate::replay::{Fit, ReplayOptions, STREAMS_MAX};
+use crate::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 use imbrex_drives::Bands;
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_drives::toml_error::{self, read_text};
 use imbrex_report::ReplayMode;
 use imbrex_stack::{ConfigError, NodeConfig, Setting, read_nodes};
-use imbrex_traces::ReadOptions;
 use imbrex_traces::combine::Combination;
 use imbrex_traces::synthetic::PATH_PREFIX;
+use imbrex_traces::{BlockRule, ReadOptions};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -139,6 +139,9 @@ pub struct WorkloadConfig {
     pub windows: Vec<String>,
     /// What to do with addresses beyond the device.
     pub fit: Option<FitConfig>,
+    /// Which blocks a request has.
+    #[serde(default)]
+    pub blocks: BlockRule,
 }
 
 /// What to do with addresses beyond the device.
@@ -425,6 +428,7 @@ impl WorkloadConfig {
             Some(FitConfig::Wrap) => Fit::Wrap,
             Some(FitConfig::Scale) => Fit::Scale { span_bytes: workload.span_bytes_until(stop)? },
         };
-        Ok(ReplayOptions { mode, limit: self.limit, drop_reads, fit })
+        let placement = Placement { fit, blocks: self.blocks };
+        Ok(ReplayOptions { mode, limit: self.limit, drop_reads, placement })
     }
 }

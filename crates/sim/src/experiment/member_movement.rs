@@ -7,19 +7,22 @@ use imbrex_core::buffer::Buffers;
 use imbrex_core::command::{CommandError, Fault};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::engine::Engine;
-use imbrex_core::operation::Operation;
+use imbrex_core::operation::{Cause, Operation};
 use imbrex_core::stack::Stack;
 use imbrex_core::units::Instant;
 use imbrex_report::MemberMovement;
 use imbrex_stack::{ConfigError, Describe};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The table `[movement]` of an experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovementConfig {
-    /// The model that every disk is taken for.
+    /// The model that every disk is taken for which has none of its own.
     pub model: Model,
+    /// The models of disks, by the names of their nodes.
+    pub models: BTreeMap<String, Model>,
     /// Its geometry, buffer and readings.
     pub settings: MovementSettings,
 }
@@ -32,24 +35,33 @@ impl MovementConfig {
     pub fn parse(mut table: toml::Table) -> Result<MovementConfig, String> {
         let number = table.remove("model");
         let number = number.ok_or("`model` is missing; accepted: 0, 1, 2, 3")?;
-        let model = number.as_integer().and_then(|model| u8::try_from(model).ok());
-        let model = model.ok_or(format!("model = {number}; accepted: 0, 1, 2, 3"))?;
-        let model = Model::try_from(model).map_err(|error| error.to_string())?;
+        let model = model_of("model", &number)?;
+        let mut models = BTreeMap::new();
+        if let Some(of_disks) = table.remove("models") {
+            let of_disks = of_disks.as_table().ok_or_else(|| {
+                format!("models = {of_disks}; accepted: a model for each of some disks, such as {{ disk = 0 }}")
+            })?;
+            for (disk, number) in of_disks {
+                models.insert(disk.clone(), model_of(&format!("models.{disk}"), number)?);
+            }
+        }
         let settings = toml::Value::Table(table).try_into::<MovementSettings>();
         let settings = settings.map_err(|error| error.message().to_string())?;
         settings.check().map_err(|error| error.to_string())?;
-        Ok(MovementConfig { model, settings })
+        Ok(MovementConfig { model, models, settings })
     }
 
-    /// Counts the movement of one disk.
-    fn count(&self, visits: &[Visit]) -> Result<ModelMovement, String> {
+    /// Counts the movement of the disk of this name.
+    fn count(&self, disk: &str, visits: &[Visit]) -> Result<ModelMovement, String> {
         let mut footprint = Footprint::default();
-        for &(first, blocks, _) in visits {
+        for &Visit { first, blocks, .. } in visits {
             footprint.add(first, first + u64::from(blocks));
         }
-        let movement = Movement::new(&[self.model], self.settings, footprint);
+        let model = self.models.get(disk).copied().unwrap_or(self.model);
+        let movement = Movement::new(&[model], self.settings, footprint);
         let mut movement = movement.map_err(|error| error.to_string())?;
-        for &(first, blocks, is_write) in visits {
+        for &Visit { first, blocks, is_write, cause } in visits {
+            movement.set_cause(cause);
             match is_write {
                 true => movement.write(first, u64::from(blocks)),
                 false => movement.read(first, u64::from(blocks)),
@@ -60,8 +72,21 @@ impl MovementConfig {
     }
 }
 
-/// One operation: its first block, its blocks, and whether it writes.
-type Visit = (u64, u32, bool);
+/// The model of a number.
+fn model_of(key: &str, number: &toml::Value) -> Result<Model, String> {
+    let model = number.as_integer().and_then(|model| u8::try_from(model).ok());
+    let model = model.and_then(|model| Model::try_from(model).ok());
+    model.ok_or(format!("{key} = {number}; accepted: 0, 1, 2, 3"))
+}
+
+/// One operation of a disk.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    first: u64,
+    blocks: u32,
+    is_write: bool,
+    cause: Cause,
+}
 
 /// The operations of a disk in the order in which they arrived, kept until the end of the run:
 /// 16 bytes each. The last band that is touched must be known before the first one is counted.
@@ -120,7 +145,7 @@ impl DiskRecordings {
             };
             let visits = self.visits[usize::from(disk.0)].borrow();
             let wrong = |words| ConfigError::words(format!("movement of `{}`: {words}", node.name));
-            let counted = config.count(&visits).map_err(wrong)?;
+            let counted = config.count(&node.name, &visits).map_err(wrong)?;
             let counts = counted.counts();
             let is_sum = counts.is_some_and(|counts| movement.add(&node.name, counts));
             if !is_sum {
@@ -136,6 +161,17 @@ fn recorded(disk: Box<dyn Disk>, visits: &Visits) -> Box<dyn Disk> {
     Box::new(RecordingDisk { disk, visits })
 }
 
+/// Whether an operation writes; none when it visits no block.
+fn visit_of(operation: Operation, cause: Cause) -> Option<bool> {
+    match operation {
+        // What an array reads to keep its parity is no visit in Le's thesis.
+        Operation::Read => (cause != Cause::Parity).then_some(false),
+        Operation::Write { .. } => Some(true),
+        Operation::Zero { may_unmap, .. } => (!may_unmap).then_some(true),
+        _ => None,
+    }
+}
+
 /// A disk that keeps a list of what it was asked to read and write.
 struct RecordingDisk {
     disk: Box<dyn Disk>,
@@ -148,18 +184,12 @@ impl Disk for RecordingDisk {
     }
 
     fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
-        let is_write = match op.operation {
-            Operation::Read => Some(false),
-            Operation::Write { .. } => Some(true),
-            Operation::Zero { may_unmap, .. } => (!may_unmap).then_some(true),
-            _ => None,
-        };
-        if let Some(is_write) = is_write {
+        if let Some(is_write) = visit_of(op.operation, op.cause) {
             let mut visits = self.visits.borrow_mut();
             let (mut first, mut left) = (op.extent.start.0, op.extent.blocks.0);
             while left > 0 {
                 let blocks = left.min(u64::from(u32::MAX));
-                visits.push((first, blocks as u32, is_write));
+                visits.push(Visit { first, blocks: blocks as u32, is_write, cause: op.cause });
                 (first, left) = (first + blocks, left - blocks);
             }
         }
@@ -181,5 +211,29 @@ impl Disk for RecordingDisk {
         buffers: &mut Buffers,
     ) -> Result<(), CommandError> {
         self.disk.set_fault(now, fault, buffers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use imbrex_core::operation::Durability;
+
+    #[test]
+    fn an_array_visits_blocks_to_write_parity_and_not_to_read_it() {
+        let write = Operation::Write { durability: Durability::Cached };
+        assert_eq!(visit_of(Operation::Read, Cause::Parity), None);
+        assert_eq!(visit_of(write, Cause::Parity), Some(true));
+        for cause in Cause::ALL {
+            let reads = (cause != Cause::Parity).then_some(false);
+            assert_eq!(visit_of(Operation::Read, cause), reads, "{cause:?}");
+            assert_eq!(visit_of(write, cause), Some(true), "{cause:?}");
+            assert_eq!(visit_of(Operation::Flush, cause), None, "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_visit_has_16_bytes() {
+        assert_eq!(size_of::<Visit>(), 16);
     }
 }

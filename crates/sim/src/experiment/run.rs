@@ -8,7 +8,7 @@ use super::workload::{Until, Workload};
 use crate::analysis::bound::{CELLS_DEFAULT, Limits};
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{
-    Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
+    Placement, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
 };
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -18,10 +18,10 @@ use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
 use imbrex_report::{Recorder, Report, Run, SimulationCost, WorkloadKind};
 use imbrex_stack::{
-    BuildOptions, Built, ConfigError, Describe, FillObserver, Footprint, GaugeObserver, PastRun,
-    Plan, StackConfig,
+    ArrayObserver, BuildOptions, Built, ConfigError, Describe, FillObserver, Footprint,
+    GaugeObserver, PastRun, Plan, StackConfig,
 };
-use imbrex_traces::{SourceKind, TraceError, TraceRecord};
+use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceRecord};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -108,7 +108,7 @@ struct FootprintKey {
     workload: String,
     bands: String,
     writes_only: bool,
-    fit: Fit,
+    placement: Placement,
 }
 
 impl Footprints {
@@ -254,6 +254,8 @@ impl Task<'_> {
         let (plan, footprint, built) = self.build(&options, footprints, stop)?;
         let Replayed { mut run, workload, counts, stack, describe } =
             self.replay(built, &plan, footprint, stop)?;
+        let blocks = self.case.replay.placement.blocks;
+        run.inputs.blocks = (blocks != BlockRule::default()).then(|| blocks.name().to_string());
         run.inputs.footprint_bytes = footprint.map(|footprint| footprint.touched_bytes);
         run.inputs.written_footprint_bytes = footprint
             .filter(|_| plan.has_log_of_written_bands())
@@ -300,7 +302,7 @@ impl Task<'_> {
         };
         let mut gauges = GaugeObserver::new(&self.case.series, &describe)?;
         format(&mut engine);
-        let recordings = DiskRecordings::new(self.case.movement, &mut engine);
+        let recordings = DiskRecordings::new(self.case.movement.clone(), &mut engine);
         let records = self.workload.records()?;
         if matches!(replay.mode, imbrex_report::ReplayMode::OpenLoop { .. }) && !records.has_times()
         {
@@ -315,11 +317,13 @@ impl Task<'_> {
         let records = Until { records, stop };
         let replayer = Replayer::in_windows(records, replay, blocks, windows, shared);
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
+        let mut arrays = ArrayObserver::new(&describe, Rc::clone(&recorder));
         let events = &self.case.events;
         let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
         recordings.follow(&mut events);
         let (mut replayer, events) = run_with(replayer, events, &mut engine, &mut |now, stack| {
             fill.observe(now, stack);
+            arrays.observe(now, stack);
             gauges.observe(now, stack);
         });
         replayer.take_error().map_err(|error| self.stopped(error))?;
@@ -330,10 +334,12 @@ impl Task<'_> {
         let finished_at = replayer.finished_at;
         drop(replayer);
         drop(fill);
+        let rebuilds = arrays.finish(finished_at);
         let recorder = Rc::into_inner(recorder).expect("the replay is over");
         let mut run = describe.run(&engine.stack, counts.into(), replay.mode);
         recorder.into_inner().finish(finished_at.0, &mut run);
         gauges.finish(finished_at, &mut run);
+        run.figures.rebuild_progress = rebuilds;
         run.events = events;
         run.movement = recordings.finish(&describe, &engine.stack)?;
         describe.finish(finished_at, &mut run);
@@ -398,8 +404,8 @@ impl Task<'_> {
             ))
             .into());
         }
-        let fit = self.case.replay.fit;
-        let lookups = self.workload.lookups(plan.blocks(), fit, writes_only, stop)?;
+        let placement = self.case.replay.placement;
+        let lookups = self.workload.lookups(plan.blocks(), placement, writes_only, stop)?;
         Ok(Some(lookups))
     }
 }
@@ -457,14 +463,15 @@ impl Task<'_> {
             )
             .into());
         }
-        let fit = self.case.replay.fit;
+        let placement = self.case.replay.placement;
         let key = FootprintKey {
             workload: format!("{:?}", self.workload),
             bands: plan.bands_key().to_string(),
             writes_only,
-            fit,
+            placement,
         };
-        let pass = || self.workload.footprint_until(bands, plan.blocks(), fit, writes_only, stop);
+        let pass =
+            || self.workload.footprint_until(bands, plan.blocks(), placement, writes_only, stop);
         Ok(Some(footprints.get(key, pass)?))
     }
 }

@@ -3,6 +3,7 @@
 use super::combined::is_workload_key;
 use super::experiment::Experiment;
 use super::member_movement::MovementConfig;
+use imbrex_drives::toml_error::listed;
 use imbrex_stack::{ConfigError, Setting, StackConfig, check_taken};
 use std::collections::BTreeMap;
 
@@ -90,9 +91,17 @@ impl Experiment {
         };
         for (keys, value) in point {
             for key in keys.split(',').map(str::trim) {
-                if let Some(key) = self.movement_key(key) {
-                    table.insert(key.to_string(), value.clone());
-                }
+                let Some(key) = self.movement_key(key) else {
+                    continue;
+                };
+                let of_disk = key.strip_prefix("models.").and_then(|disk| {
+                    let empty = || toml::Value::Table(toml::Table::new());
+                    Some((disk, table.entry("models").or_insert_with(empty).as_table_mut()?))
+                });
+                match of_disk {
+                    Some((disk, models)) => models.insert(disk.to_string(), value.clone()),
+                    None => table.insert(key.to_string(), value.clone()),
+                };
             }
         }
         let config = MovementConfig::parse(table);
@@ -143,7 +152,29 @@ impl Experiment {
         for setting in &given {
             check_taken(setting, configs(), "no stack of the experiment")?;
         }
+        self.check_models(&stacks)?;
         Ok(stacks)
+    }
+
+    /// Finds models of `[movement]` for disks that no stack has.
+    fn check_models(&self, stacks: &[SweptStack]) -> Result<(), ConfigError> {
+        let configs = stacks.iter().map(|stack| &stack.config);
+        let mut disks: Vec<&str> = Vec::new();
+        for node in configs.flat_map(|config| &config.node) {
+            if node.disk().is_some() && !disks.contains(&node.name()) {
+                disks.push(node.name());
+            }
+        }
+        let movements = stacks.iter().filter_map(|stack| stack.movement.as_ref());
+        let mut named = movements.flat_map(|movement| movement.models.keys());
+        match named.find(|name| !disks.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(ConfigError::words(format!(
+                "{}: [movement]: models: `{name}` is no disk of a stack of the experiment; accepted: {}",
+                self.file,
+                listed(disks)
+            ))),
+        }
     }
 
     /// The stacks as their files state them, but for the size of the device, each with its file.

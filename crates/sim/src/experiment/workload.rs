@@ -1,6 +1,6 @@
 //! Where the requests of an experiment come from, and what a first pass over them finds.
 
-use crate::replay::{Fit, place};
+use crate::replay::{Placement, place};
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{BlockCount, Lba};
@@ -82,10 +82,10 @@ impl Workload {
         &self,
         bands: &BandTable,
         device_blocks: BlockCount,
-        fit: Fit,
+        placement: Placement,
         writes_only: bool,
     ) -> Result<Footprint, TraceError> {
-        self.footprint_until(bands, device_blocks, fit, writes_only, &NEVER)
+        self.footprint_until(bands, device_blocks, placement, writes_only, &NEVER)
     }
 
     /// The same; once `stop` is set it means nothing.
@@ -93,7 +93,7 @@ impl Workload {
         &self,
         bands: &BandTable,
         device_blocks: BlockCount,
-        fit: Fit,
+        placement: Placement,
         writes_only: bool,
         stop: &AtomicBool,
     ) -> Result<Footprint, TraceError> {
@@ -107,7 +107,7 @@ impl Workload {
                 _ => continue,
             };
             if let Some((Operation::Read | Operation::Write { .. }, extent)) =
-                place(&record, device_blocks, fit)
+                place(&record, device_blocks, placement)
                 && !extent.is_empty()
             {
                 let first = bands.band_of(extent.start).0;
@@ -137,7 +137,7 @@ impl Workload {
     pub(super) fn lookups(
         &self,
         device_blocks: BlockCount,
-        fit: Fit,
+        placement: Placement,
         writes_only: bool,
         stop: &AtomicBool,
     ) -> Result<Vec<Lba>, TraceError> {
@@ -148,7 +148,7 @@ impl Workload {
                 continue;
             }
             if let Some((Operation::Read | Operation::Write { .. }, extent)) =
-                place(&record, device_blocks, fit)
+                place(&record, device_blocks, placement)
             {
                 lookups.extend((extent.start.0..extent.end().0).map(Lba));
             }

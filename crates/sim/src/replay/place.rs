@@ -1,10 +1,11 @@
 //! Where a record goes on a device.
 
-use super::Fit;
+use super::{Fit, Placement};
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Durability, Operation};
-use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_core::units::BlockCount;
 use imbrex_traces::{TraceOperation, TraceRecord};
+use std::ops::Range;
 
 pub(super) fn operation_of(record: &TraceRecord) -> Operation {
     let durability = if record.fua { Durability::Durable } else { Durability::Cached };
@@ -17,35 +18,74 @@ pub(super) fn operation_of(record: &TraceRecord) -> Operation {
     }
 }
 
-/// The operation and blocks of a record on a device: rounded outward to whole blocks. `None` when
-/// it does not fit.
+/// The operation and blocks of a record on a device. `None` when it does not fit.
 #[inline]
 pub fn place(
     record: &TraceRecord,
     device_blocks: BlockCount,
-    fit: Fit,
+    placement: Placement,
 ) -> Option<(Operation, Extent)> {
     let operation = operation_of(record);
     if operation == Operation::Flush {
         return Some((operation, Extent::EMPTY));
     }
-    let offset_bytes = match fit {
+    let offset_bytes = match placement.fit {
         Fit::Refuse | Fit::Wrap => record.offset_bytes,
         Fit::Scale { span_bytes } => {
             let scaled = u128::from(record.offset_bytes) * u128::from(device_blocks.bytes());
             (scaled / u128::from(span_bytes.max(1))) as u64
         }
     };
-    let first = offset_bytes / BLOCK_BYTES;
-    let end = offset_bytes.checked_add(record.length_bytes)?.div_ceil(BLOCK_BYTES);
+    offset_bytes.checked_add(record.length_bytes)?;
+    let Range { start: first, end } = placement.blocks.blocks(offset_bytes, record.length_bytes);
     let blocks = end - first;
     if end <= device_blocks.0 {
         return Some((operation, Extent::new(first, blocks)));
     }
-    if fit == Fit::Refuse || blocks > device_blocks.0 {
+    if placement.fit == Fit::Refuse || blocks > device_blocks.0 {
         return None;
     }
     // A request that would cross the end is moved back to end there.
     let first = (first % device_blocks.0).min(device_blocks.0 - blocks);
     Some((operation, Extent::new(first, blocks)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use imbrex_traces::BlockRule;
+
+    /// First block and blocks on a device of 8 blocks.
+    fn placed(fit: Fit, blocks: BlockRule, offset: u64, length: u64) -> Option<(u64, u64)> {
+        let record = TraceRecord::new(0, TraceOperation::Write, offset, length);
+        let (_, extent) = place(&record, BlockCount(8), Placement { fit, blocks })?;
+        Some((extent.start.0, extent.blocks.0))
+    }
+
+    #[test]
+    fn a_request_has_the_blocks_it_covers_or_as_many_as_its_size_fills() {
+        // Two halves of a block, on a border: two blocks are touched, one is filled.
+        let request = (3 * 4096 - 2048, 4096);
+        let of = |rule| placed(Fit::Refuse, rule, request.0, request.1);
+        assert_eq!(of(BlockRule::Touched), Some((2, 2)));
+        assert_eq!(of(BlockRule::Size), Some((2, 1)));
+        assert_eq!(placed(Fit::Refuse, BlockRule::Size, 4095, 4097), Some((0, 2)));
+        for rule in [BlockRule::Touched, BlockRule::Size] {
+            assert_eq!(placed(Fit::Refuse, rule, 5000, 0), Some((1, 0)), "no bytes, no blocks");
+        }
+    }
+
+    #[test]
+    fn sizes_are_placed_by_every_fit() {
+        let by_size = |fit, offset, length| placed(fit, BlockRule::Size, offset, length);
+        // Half a block beyond the end is no block beyond it.
+        assert_eq!(by_size(Fit::Refuse, 8 * 4096 - 2048, 4096), Some((7, 1)));
+        assert_eq!(placed(Fit::Refuse, BlockRule::Touched, 8 * 4096 - 2048, 4096), None);
+        assert_eq!(by_size(Fit::Wrap, 9 * 4096 + 2048, 4096), Some((1, 1)));
+        assert_eq!(by_size(Fit::Wrap, 7 * 4096, 8192), Some((6, 2)), "moved back to the end");
+        let halved = Fit::Scale { span_bytes: 16 * 4096 };
+        assert_eq!(by_size(halved, 6 * 4096 + 100, 4096), Some((3, 1)));
+        assert_eq!(by_size(halved, 15 * 4096, 4096), Some((7, 1)));
+        assert_eq!(by_size(Fit::Wrap, u64::MAX - 100, 4096), None);
+    }
 }

@@ -1,6 +1,6 @@
 //! Streams and sources that have a part of the device as their device.
 
-use super::{Fit, place};
+use super::{Placement, place};
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_traces::TraceRecord;
@@ -29,8 +29,12 @@ pub struct StreamWindow {
 impl StreamWindow {
     /// The operation and blocks of a record, in the addresses of the device. A flush is one of the
     /// blocks of the window. `None` when the record does not fit.
-    pub(super) fn place(&self, record: &TraceRecord, fit: Fit) -> Option<(Operation, Extent)> {
-        let (operation, inside) = place(record, self.extent.blocks, fit)?;
+    pub(super) fn place(
+        &self,
+        record: &TraceRecord,
+        placement: Placement,
+    ) -> Option<(Operation, Extent)> {
+        let (operation, inside) = place(record, self.extent.blocks, placement)?;
         let extent = match operation {
             Operation::Flush => self.extent,
             _ => Extent::new(self.extent.start.0 + inside.start.0, inside.blocks.0),

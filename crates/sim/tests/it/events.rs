@@ -13,7 +13,7 @@ use imbrex_core::units::{BlockCount, Duration, Instant};
 use imbrex_report::{EventUse, Recorder, ReplayMode};
 use imbrex_sim::events::{Event, EventAction, Scripted, When};
 use imbrex_sim::experiment::{Experiment, Found, Watch, execute};
-use imbrex_sim::replay::{Fit, ReplayOptions, Replayer};
+use imbrex_sim::replay::{Placement, ReplayOptions, Replayer};
 use imbrex_sim::simulation::{VirtualClock, format};
 use imbrex_traces::{TraceError, TraceOperation, TraceRecord};
 use serde_json::{Value, json};
@@ -284,7 +284,7 @@ fn replayed_every(
         mode: ReplayMode::OpenLoop { speed: 1.0 },
         limit: None,
         drop_reads: false,
-        fit: Fit::Refuse,
+        placement: Placement::default(),
     };
     let recorder = Rc::new(RefCell::new(Recorder::new()));
     let replayer = Replayer::new(records, options, BlockCount(BLOCKS), recorder);

@@ -6,7 +6,7 @@ use imbrex_core::engine::Engine;
 use imbrex_core::map::BandTable;
 use imbrex_report::{Recorder, ReplayMode, Report};
 use imbrex_sim::experiment::{Batch, Case, Workload};
-use imbrex_sim::replay::{Fit, ReplayOptions, Replayer};
+use imbrex_sim::replay::{Fit, Placement, ReplayOptions, Replayer};
 use imbrex_sim::simulation::VirtualClock;
 use imbrex_stack::{BuildOptions, Plan, Setting, StackConfig};
 use imbrex_traces::{ReadOptions, TraceRecord};
@@ -90,14 +90,14 @@ pub fn back_to_back(depth: u32) -> ReplayOptions {
         mode: ReplayMode::ClosedLoop { depth },
         limit: None,
         drop_reads: false,
-        fit: Fit::Refuse,
+        placement: Placement::default(),
     }
 }
 
 /// The report of a stack on random writes, with the gauges of `series` over time.
 pub fn random_writes(config: StackConfig, depth: u32, series: &[&str]) -> Report {
     let mut replay = back_to_back(depth);
-    replay.fit = Fit::Wrap;
+    replay.placement.fit = Fit::Wrap;
     let case = Case {
         config,
         parameters: BTreeMap::new(),
@@ -123,7 +123,7 @@ pub fn simulate(config: &StackConfig, workload: &Workload, depth: u32) -> Simula
     let plan = Plan::new(config, &BuildOptions::simulate(1)).expect("a plan");
     let bands = plan.bands().expect("a translation");
     let footprint = workload
-        .footprint(bands, plan.blocks(), Fit::Refuse, plan.is_write_only())
+        .footprint(bands, plan.blocks(), Placement::default(), plan.is_write_only())
         .expect("a trace");
     let built = plan
         .build(Some(footprint), None, ContentKind::Counted)

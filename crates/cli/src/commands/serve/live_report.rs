@@ -10,7 +10,7 @@ use imbrex_report::{
     peak_rss_bytes,
 };
 use imbrex_serve::connections::{Observer, RequestEvent, RequestRecord};
-use imbrex_stack::Describe;
+use imbrex_stack::{ArrayObserver, Describe};
 use serde_json::{Map, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -116,11 +116,19 @@ impl LiveReport {
     }
 
     /// The report, once the server has stopped.
-    pub fn report(self, describe: &Describe, stack: &Stack, uri: &str, seed: u64) -> Report {
+    pub fn report(
+        self,
+        describe: &Describe,
+        stack: &Stack,
+        uri: &str,
+        seed: u64,
+        arrays: ArrayObserver,
+    ) -> Report {
         let mut run = self.run(describe, stack);
         let finished_at = self.last_answer.get();
         let recorder = self.recorder.replace(Recorder::new());
         recorder.finish(finished_at.0, &mut run);
+        run.figures.rebuild_progress = arrays.finish(finished_at);
         describe.finish(finished_at, &mut run);
         self.document(run, uri, seed)
     }

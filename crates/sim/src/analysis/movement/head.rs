@@ -2,7 +2,9 @@
 
 use super::geometry::Geometry;
 use super::timer::Timer;
+use imbrex_core::operation::Cause;
 use imbrex_drives::Direction;
+use imbrex_report::ByCause;
 use serde::Serialize;
 use std::cmp::Ordering;
 
@@ -48,6 +50,15 @@ pub struct HeadCounts {
     pub reversals: [u64; 3],
 }
 
+/// What a head did for one cause. A move is of the cause of the visit that it leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CauseCounts {
+    /// Blocks visited.
+    pub visits: u128,
+    /// Blocks moved over.
+    pub block: u128,
+}
+
 /// A head, which is nowhere before its first visit.
 #[derive(Clone, Debug)]
 pub struct Head {
@@ -58,6 +69,9 @@ pub struct Head {
     direction: [Ordering; 3],
     moved: [u128; 3],
     counts: HeadCounts,
+    /// Who wants the visits from here on.
+    pub(super) cause: Cause,
+    by_cause: ByCause<CauseCounts>,
     /// What the visits take on a drive; none when they are only counted.
     pub(super) timer: Option<Timer>,
 }
@@ -71,6 +85,8 @@ impl Head {
             direction: [Ordering::Equal; 3],
             moved: [0; 3],
             counts: HeadCounts::default(),
+            cause: Cause::Host,
+            by_cause: ByCause::default(),
             timer: None,
         }
     }
@@ -87,6 +103,7 @@ impl Head {
     pub fn sweep(&mut self, sweep: &Sweep) {
         let first = self.geometry.levels(sweep.first);
         let last = self.geometry.levels(sweep.last);
+        let moved_before = self.moved[0];
         if let Some(from) = self.position {
             for level in 0..3 {
                 let (from, to) = (from[level], first[level]);
@@ -102,6 +119,9 @@ impl Head {
         self.counts.discontinuities[1] += sweep.track_skips;
         self.counts.visits += u128::from(sweep.visits);
         self.position = Some(last);
+        let of_cause = &mut self.by_cause[self.cause];
+        of_cause.visits += u128::from(sweep.visits);
+        of_cause.block += self.moved[0] - moved_before;
     }
 
     /// Moves in one direction at one level.
@@ -121,6 +141,11 @@ impl Head {
     pub fn counts(&self) -> HeadCounts {
         let [block, track, band] = self.moved;
         HeadCounts { block, track, band, ..self.counts }
+    }
+
+    /// The same by cause.
+    pub fn by_cause(&self) -> ByCause<CauseCounts> {
+        self.by_cause
     }
 }
 

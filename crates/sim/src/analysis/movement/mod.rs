@@ -15,7 +15,7 @@ mod trace;
 mod written;
 
 pub use footprint::Footprint;
-pub use head::HeadCounts;
+pub use head::{CauseCounts, HeadCounts};
 pub use settings::{
     ADDRESS_BLOCKS_MAX, FirstWrite, Model, MovementError, MovementSettings, RestExtent, RestUnit,
     TOUCHED_BLOCKS_MAX, WriteUnit,
@@ -26,8 +26,9 @@ pub use trace::{TRACE_MOVEMENT_SCHEMA, TraceMovement, trace_movement};
 
 use geometry::Geometry;
 use head::Head;
+use imbrex_core::operation::Cause;
 use imbrex_drives::{Direction, Mechanism};
-use imbrex_report::MovementCounts;
+use imbrex_report::{ByCause, MovementCounts};
 use in_place::{InPlace, Spill};
 use log::Log;
 use serde::Serialize;
@@ -43,6 +44,9 @@ pub struct ModelMovement {
     /// Its head.
     #[serde(flatten)]
     pub head: HeadCounts,
+    /// What it did for each cause; a trace has no cause but its host.
+    #[serde(skip)]
+    pub by_cause: ByCause<CauseCounts>,
     /// Writes to a block that was written before; with [`WriteUnit::Request`], to at least one.
     pub updates: u64,
     /// Writes behind which blocks were written back.
@@ -72,6 +76,9 @@ impl ModelMovement {
             rewrites: self.rewrites,
             rewritten_blocks: u64::try_from(self.rewritten_blocks).ok()?,
             spilled: u64::try_from(self.spilled).ok()?,
+            // None has more bits than the sums above.
+            visits_by_cause: self.by_cause.map(|of| of.visits as u64),
+            by_cause: self.by_cause.map(|of| of.block as u64),
         })
     }
 }
@@ -153,6 +160,13 @@ impl Movement {
         }
     }
 
+    /// The reads and writes from here on are wanted by `cause`, the host before.
+    pub fn set_cause(&mut self, cause: Cause) {
+        for (_, disk) in &mut self.disks {
+            disk.head().cause = cause;
+        }
+    }
+
     /// Reads the blocks from `first` on, which must be in the footprint.
     pub fn read(&mut self, first: u64, blocks: u64) {
         if blocks == 0 {
@@ -230,6 +244,7 @@ impl Movement {
             Ok(ModelMovement {
                 model,
                 head: head.counts(),
+                by_cause: head.by_cause(),
                 updates,
                 rewrites: in_place.map_or(0, |disk| disk.rewrites),
                 rewritten_blocks: in_place.map_or(0, |disk| disk.rewritten_blocks),

@@ -83,10 +83,7 @@ pub fn trace_movement(
         sha256: workload.sha256()?,
         requests: moved.requests,
         touched_blocks: moved.touched_blocks,
-        blocks: match rule {
-            BlockRule::Touched => "cover",
-            BlockRule::Size => "size",
-        },
+        blocks: rule.name(),
         settings,
         drive: drive.map(|drive| drive.file.clone()),
         drive_sha256: drive.map(|drive| drive.sha256.clone()),

@@ -1,8 +1,10 @@
 //! Movement of the disks of a simulated stack.
 
 use super::{movement, small};
+use imbrex_core::operation::Cause;
 use imbrex_core::rng::Rng;
 use imbrex_report::{MovementCounts, Report};
+use imbrex_sim::analysis::movement::{Footprint, Model, Movement};
 use imbrex_sim::experiment::{Experiment, Found, Watch, execute};
 use std::fmt::Write;
 use std::path::Path;
@@ -25,12 +27,17 @@ fn report(more: &str) -> (Report, Vec<super::Request>) {
         "name = \"test\"\ntitle = \"Movement\"\nsystems = [\"hdd\"]\n[workload]\npath = \
          \"trace.csv\"\n{more}"
     );
-    let experiment = Experiment::parse("test.toml", &text, folder.path()).unwrap();
+    (report_of(&text, folder.path()), requests)
+}
+
+/// The report of an experiment whose files are in `folder`.
+fn report_of(text: &str, folder: &Path) -> Report {
+    let experiment = Experiment::parse("test.toml", text, folder).unwrap();
     let mut outcomes = execute(&[experiment], &[], None, 1, &Watch::nobody()).unwrap();
     let Found::Runs(report) = outcomes.remove(0).workloads.remove(0).found else {
         panic!("stacks were run");
     };
-    (*report, requests)
+    *report
 }
 
 #[test]
@@ -95,11 +102,23 @@ fn wrong_movement_settings_are_refused() {
     );
     assert_eq!(
         refused("[movement]\nmodel = 4\n"),
-        "test.toml: [movement]: model 4; accepted: 0, 1, 2, 3"
+        "test.toml: [movement]: model = 4; accepted: 0, 1, 2, 3"
     );
     assert_eq!(
         refused("[movement]\nmodel = \"log\"\n"),
         "test.toml: [movement]: model = \"log\"; accepted: 0, 1, 2, 3"
+    );
+    assert_eq!(
+        refused("[movement]\nmodel = 1\nmodels = { disk = 5 }\n"),
+        "test.toml: [movement]: models.disk = 5; accepted: 0, 1, 2, 3"
+    );
+    assert_eq!(
+        refused("[movement]\nmodel = 1\nmodels = 2\n"),
+        "test.toml: [movement]: models = 2; accepted: a model for each of some disks, such as { disk = 0 }"
+    );
+    assert_eq!(
+        refused("[movement]\nmodel = 1\nmodels = { disk = 2, ssd = 0 }\n"),
+        "test.toml: [movement]: models: `ssd` is no disk of a stack of the experiment; accepted: disk"
     );
     let error = refused("[movement]\nmodel = 1\n[sweep]\n\"movement.buffer_blocks\" = [0]\n");
     assert_eq!(error, "test.toml: [movement]: buffer_blocks 0; accepted: 1 or more");
@@ -108,4 +127,87 @@ fn wrong_movement_settings_are_refused() {
     // Without the table such a key is one of a node.
     let error = refused("[sweep]\n\"movement.model\" = [0]\n");
     assert!(error.contains("no stack of the experiment has a node `movement`"));
+}
+
+#[test]
+fn requests_replayed_by_size_have_as_many_blocks_as_their_size_fills() {
+    let folder = tempfile::tempdir().unwrap();
+    // Half of block 1 and half of block 2; then all of block 4.
+    let trace = "128166372003061629,host,0,Write,6144,4096,100\n\
+                 128166372003061630,host,0,Read,16384,4096,100\n";
+    std::fs::write(folder.path().join("trace.csv"), trace).unwrap();
+    let counts = |blocks: &str| {
+        let text = format!(
+            "name = \"test\"\ntitle = \"Blocks\"\nsystems = [\"hdd\"]\n[workload]\npath = \
+             \"trace.csv\"\n{blocks}\n[movement]\nmodel = 0\n"
+        );
+        let run = report_of(&text, folder.path()).runs.remove(0);
+        let movement = run.movement.movement_total.unwrap();
+        (run.host.write_blocks, movement.visits, movement.block, run.inputs.blocks)
+    };
+    assert_eq!(counts(""), (2, 3, 3, None));
+    assert_eq!(counts("blocks = \"cover\""), (2, 3, 3, None));
+    assert_eq!(counts("blocks = \"size\""), (1, 2, 3, Some("size".to_string())));
+    let text = "name = \"test\"\ntitle = \"Blocks\"\nsystems = [\"hdd\"]\n[workload]\npath = \
+                \"trace.csv\"\nblocks = \"half\"\n";
+    let error = Experiment::parse("test.toml", text, folder.path()).unwrap_err().to_string();
+    assert!(error.contains("unknown variant `half`, expected `cover` or `size`"), "{error}");
+}
+
+#[test]
+fn a_move_is_of_the_cause_of_the_visit_that_it_leads_to() {
+    // Tracks of 2 blocks, bands of 3 tracks. The host writes block 4, an array parity to block 0, and the
+    // host reads block 5.
+    let counts = |model| {
+        let mut footprint = Footprint::default();
+        for block in [4, 0, 5] {
+            footprint.add(block, block + 1);
+        }
+        let mut movement = Movement::new(&[model], small(), footprint).unwrap();
+        movement.set_cause(Cause::Host);
+        movement.write(4, 1);
+        movement.set_cause(Cause::Parity);
+        movement.write(0, 1);
+        movement.set_cause(Cause::Host);
+        movement.read(5, 1);
+        movement.finish().unwrap().remove(0).counts().unwrap()
+    };
+    let of =
+        |counts: &MovementCounts, cause| (counts.visits_by_cause[cause], counts.by_cause[cause]);
+    // Block 4 is free, 4 -> 0 is of the array, 0 -> 5 of the host.
+    let plain = counts(Model::Conventional);
+    assert_eq!((plain.visits, plain.block), (3, 9));
+    assert_eq!(of(&plain, Cause::Host), (2, 5));
+    assert_eq!(of(&plain, Cause::Parity), (1, 4));
+    assert_eq!(of(&plain, Cause::Rebuild), (0, 0));
+    // The array reads blocks 2 to 4, writes block 0, and writes 2 to 4 back: 2 + 2 + 4 + 2 + 2. Then the host
+    // goes from 4 to 5.
+    let in_place = counts(Model::InPlace);
+    assert_eq!((in_place.visits, in_place.block), (9, 13));
+    assert_eq!(of(&in_place, Cause::Host), (2, 1));
+    assert_eq!(of(&in_place, Cause::Parity), (7, 12));
+}
+
+#[test]
+fn a_disk_may_have_a_model_of_its_own() {
+    let settings = "track_blocks = 2\nband_tracks = 3\nbuffer_blocks = 1\n";
+    let counts = |models: &str| {
+        let (report, requests) = report(&format!("[movement]\n{models}\n{settings}"));
+        let movement = report.runs[0].movement.movement.as_ref().unwrap()["disk"];
+        (movement, movement_of(&requests))
+    };
+    let (movement, expected) = counts("model = 0\nmodels = { disk = 2 }");
+    assert_eq!(movement, expected[2]);
+    assert_eq!(movement.by_cause[Cause::Host], movement.block);
+    assert_eq!(counts("model = 2\nmodels = {}").0, expected[2]);
+    let (report, _) = report(&format!(
+        "[movement]\nmodel = 0\n{settings}[sweep]\n\"movement.models.disk\" = [1, 3]\n"
+    ));
+    let models = report.runs.iter().map(|run| run.movement.movement_total.unwrap().model);
+    assert_eq!(models.collect::<Vec<u8>>(), [1, 3]);
+}
+
+/// The counts of each model on a disk that gets the requests as they are.
+fn movement_of(requests: &[super::Request]) -> [MovementCounts; 4] {
+    movement(small(), requests).map(|model| model.counts().unwrap())
 }

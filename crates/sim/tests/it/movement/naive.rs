@@ -1,7 +1,10 @@
 //! The disk models once more, one visit after the other, with ordered sets and maps.
 
+use imbrex_core::operation::Cause;
+use imbrex_report::ByCause;
 use imbrex_sim::analysis::movement::{
-    FirstWrite, HeadCounts, Model, ModelMovement, MovementSettings, RestExtent, RestUnit, WriteUnit,
+    CauseCounts, FirstWrite, HeadCounts, Model, ModelMovement, MovementSettings, RestExtent,
+    RestUnit, WriteUnit,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -154,8 +157,11 @@ impl Naive<'_> {
             let flips = signs.windows(2).filter(|pair| pair[0] != pair[1]);
             reversals[level] = flips.count() as u64;
         }
+        let of_host = CauseCounts { visits: self.visits.len() as u128, block: moved[0] };
+        let none = CauseCounts::default();
         ModelMovement {
             model: self.model,
+            by_cause: ByCause::of(|cause| if cause == Cause::Host { of_host } else { none }),
             head: HeadCounts {
                 visits: self.visits.len() as u128,
                 block: moved[0],

@@ -6,7 +6,7 @@ pub mod schema;
 use std::path::Path;
 
 use crate::browser::opened;
-use imbrex_report::{Report, TableStyle, WorkloadKind};
+use imbrex_report::{PhaseUse, Phases, Report, ResponseTimes, Series, TableStyle, WorkloadKind};
 use serde_json::{Value, json};
 
 /// Largest page allowed for seven systems.
@@ -328,4 +328,59 @@ fn a_browser_opens_the_page_without_an_error() {
     if let Some(dom) = opened(&path) {
         assert!(dom.contains("a bin</span>"), "the heat map was not painted");
     }
+}
+
+#[test]
+fn phases_of_arrays_are_in_every_form_and_absent_where_no_member_was_lost() {
+    let mut report = sample::report(WorkloadKind::Recorded);
+    let has_file = |report: &Report, name: &str| report.to_csv().iter().any(|(it, _)| it == name);
+    assert!(!has_file(&report, "phases.csv") && !has_file(&report, "rebuild_progress.csv"));
+    assert!(!report.to_json().contains("\"phases\""));
+    assert!(!report.to_html().contains("Phases of arrays"));
+
+    let times = |mean, max| ResponseTimes { mean, max, ..ResponseTimes::default() };
+    let degraded = PhaseUse {
+        start_s: 2.0,
+        total_s: 4.5,
+        requests: 7,
+        response_ms: times(Some(9.0), Some(11.0)),
+        read_response_ms: times(Some(9.25), Some(11.5)),
+        write_response_ms: times(None, None),
+    };
+    let healthy = PhaseUse { requests: 3, ..PhaseUse::default() };
+    report.runs[1].phases = Some(Phases {
+        healthy: Some(healthy.clone()),
+        degraded: Some(degraded),
+        rebuilding: Some(healthy),
+        after: None,
+    });
+    let progress = Series { bucket_s: 0.5, values: vec![0.0, 0.25, 1.0] };
+    report.runs[1].figures.rebuild_progress.insert("array".into(), progress);
+
+    let none: Vec<String> = vec![];
+    assert_eq!(schema_violations(&report), none);
+    assert_eq!(serde_json::from_str::<Report>(&report.to_json()).unwrap(), report);
+    let value: Value = serde_json::from_str(&report.to_json()).unwrap();
+    assert_eq!(value["runs"][1]["phases"]["degraded"]["read_response_ms"]["mean"], 9.25);
+    assert_eq!(value["runs"][1]["phases"].get("after"), None);
+
+    let label = report.runs[1].label();
+    let csv = |name: &str| {
+        let files = report.to_csv();
+        files.into_iter().find(|(it, _)| it == name).map(|(_, text)| text).unwrap()
+    };
+    let phases = csv("phases.csv");
+    let lines: Vec<&str> = phases.lines().collect();
+    assert!(lines[0].starts_with("run,phase,start_s,total_s,requests,response_mean_ms,"));
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[2], format!("{label},degraded,2,4.5,7,9,,,,11,9.25,,,,11.5,,,,,"));
+    let expected = format!(
+        "run,node,time_s,progress\n{label},array,0,0\n{label},array,0.5,0.25\n{label},array,1,1\n"
+    );
+    assert_eq!(csv("rebuild_progress.csv"), expected);
+
+    let page = report.to_html();
+    assert!(page.contains("Phases of arrays") && page.contains("Progress of rebuilds"));
+    assert!(page.contains("<td class=\"text\">degraded</td><td>2.00</td>"), "{page}");
+    assert!(page.contains("\"reader\":\"rebuild\",\"unit\":\"%\""), "read-outs of the chart");
 }
