@@ -421,7 +421,7 @@ counters! {
             GcMigrations("gc_migrations", Number, Sum),
         }
     }
-    /// `raid1`, `raid4` and `raid5`.
+    /// `raid1`, `raid4`, `raid5` and `raid4smr`.
     ARRAY {
         counters {
             /// Blocks that were read from the other members because their own is missing.
@@ -438,7 +438,33 @@ counters! {
             RebuildProgress("rebuild_progress", Millionths, Share, Apart),
         }
     }
-    /// `stripe`, `raid1`, `raid4`, `raid5`, `segments` and `s-block`.
+    /// `raid4smr`.
+    RAID4SMR {
+        counters {
+            /// Blocks that were written for the first time, to their home.
+            FirstWrites("first_writes", Blocks, Sum),
+            /// Blocks of writes that had been written before.
+            Updates("updates", Blocks, Sum),
+            /// Blocks that were written for the first time, to the data disk, because a later track of their band
+            /// was written.
+            UnsafeFirstWrites("unsafe_first_writes", Blocks, Sum),
+            /// Blocks of writes that went to the data disk: updates and unsafe first writes.
+            Redirected("redirected", Blocks, Sum),
+            /// Rows of bands that were collected because so many of their blocks were on the data disk.
+            Collections("collections", Number, Sum),
+            /// Rows of bands that were collected because an update needed room on the data disk.
+            ForcedCollections("forced_collections", Number, Sum),
+            /// Live blocks that collections wrote to homes.
+            CollectedBlocks("collected_blocks", Blocks, Sum),
+        }
+        gauges {
+            /// Blocks that are on the data disk.
+            MapEntries("map_entries", Blocks, Present, Sum),
+            /// Most blocks that were on the data disk at once.
+            SlotsPeak("slots_peak", Blocks, Greatest, Sum),
+        }
+    }
+    /// `stripe`, `raid1`, `raid4`, `raid5`, `raid4smr`, `segments` and `s-block`.
     UNUSED {
         gauges {
             /// Bytes of the nodes below that are in no chunk, block or region.

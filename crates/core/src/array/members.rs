@@ -104,12 +104,9 @@ impl Members {
         rebuilt.fold(self.whole, Columns::or)
     }
 
-    /// The columns that are there, all rows or not.
-    pub fn present(&self) -> impl Iterator<Item = usize> + '_ {
-        let members = self.members.iter().enumerate();
-        members
-            .filter(|(_, member)| matches!(member.state, State::In | State::Rebuilding(_)))
-            .map(|(column, _)| column)
+    /// True when a column is there, all rows or not.
+    pub fn is_present(&self, column: usize) -> bool {
+        matches!(self.members[column].state, State::In | State::Rebuilding(_))
     }
 
     /// Columns that lack rows: those that are rebuilt, and all others that are not there.

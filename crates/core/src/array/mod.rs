@@ -12,6 +12,7 @@ mod members;
 mod operations;
 mod plan;
 mod raid;
+pub mod raid4smr;
 mod raid_rows;
 mod rebuild;
 mod row_map;

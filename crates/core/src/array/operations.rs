@@ -59,6 +59,20 @@ impl Operations {
         }
     }
 
+    /// Empties a zone of a column.
+    pub fn reset_zone(
+        &mut self,
+        owner: Owner,
+        (column, port): (usize, Port),
+        extent: Extent,
+        ctx: &mut Context<'_>,
+    ) {
+        let tag = Tag(u64::from(self.0.add(InFlight { owner, column, is_read: false })));
+        let (operation, cause) = (Operation::ZoneReset, Cause::Cleaning);
+        let buffer = BufferSlice::EMPTY;
+        ctx.issue(Issue { port, operation, extent, buffer, cause, tag });
+    }
+
     /// Whom an operation that has ended is for, its column, and whether it has read.
     pub fn take(&mut self, tag: Tag) -> (Owner, usize, bool) {
         let InFlight { owner, column, is_read } = self.0.take(tag.0 as u32);

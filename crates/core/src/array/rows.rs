@@ -136,6 +136,12 @@ impl Rows {
         }
     }
 
+    /// A job comes to nothing in part.
+    pub fn fail(&mut self, job: u32, error: IoError) {
+        let entry = &mut self.jobs[job];
+        entry.result = entry.result.and(Err(error));
+    }
+
     fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
         let task = self.tasks.reuse_or(Task::new);
         self.tasks[task].reset(work, rows, self.members.columns());
@@ -336,7 +342,12 @@ impl Rows {
     }
 
     /// The rows are the task's: what it must know is read.
-    pub(super) fn begin_reading<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+    pub(super) fn begin_reading<M: RowMap>(
+        &mut self,
+        task: u32,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
         let entry = &mut self.tasks[task];
         entry.step = Step::Reading;
         let members = &self.members;
@@ -567,7 +578,7 @@ impl Rows {
         }
         let entry = &mut self.tasks[task];
         if let Some(error) = entry.error.take() {
-            let is_there = self.members.present().any(|it| entry.unwritten.has(it));
+            let is_there = entry.unwritten.iter().any(|it| self.members.is_present(it));
             let is_lost = matches!(entry.work, Work::Rebuild { .. })
                 || is_there
                 || !has_enough(&self.members, map.redundancy());
@@ -594,7 +605,7 @@ impl Rows {
         let rows = entry.rows;
         if entry.error.take().is_some() {
             let parity = map.parity_of(rows.start.0);
-            if self.is_present(parity) {
+            if self.members.is_present(parity) {
                 self.members.put_out(parity);
                 self.lost_column(parity, map, ctx);
             }
@@ -679,7 +690,7 @@ impl Rows {
     pub fn flush<M: RowMap>(&mut self, job: u32, map: &M, ctx: &mut Context<'_>) {
         let cause = self.jobs[job].request.cause;
         for column in 0..self.members.columns() {
-            if self.is_present(column) {
+            if self.members.is_present(column) {
                 let to = (column, self.members.port(column));
                 let operation = (Operation::Flush, cause);
                 let none = BufferSlice::EMPTY;
@@ -703,7 +714,7 @@ impl Rows {
         };
         let Err(error) = result else { return Ok(()) };
         self.member_failed(column, error, map, ctx);
-        if !self.is_present(column) && has_enough(&self.members, map.redundancy()) {
+        if !self.members.is_present(column) && has_enough(&self.members, map.redundancy()) {
             return Ok(());
         }
         if error != IoError::Lost {
@@ -725,14 +736,10 @@ impl Rows {
             Redundancy::Copies => self.members.lacking() + 1 < self.members.columns(),
         };
         let is_needed = self.members.has_all(column) && !others_have_all;
-        if self.is_present(column) && (!is_needed || error == IoError::Lost) {
+        if self.members.is_present(column) && (!is_needed || error == IoError::Lost) {
             self.members.put_out(column);
             self.lost_column(column, map, ctx);
         }
-    }
-
-    fn is_present(&self, column: usize) -> bool {
-        self.members.present().any(|there| there == column)
     }
 
     fn lost_column<M: RowMap>(&mut self, column: usize, map: &M, ctx: &mut Context<'_>) {
@@ -773,6 +780,12 @@ impl Rows {
         let to = (column, self.members.port(column));
         let owner = Owner::Layer(word);
         self.operations.issue(owner, to, (operation, cause), rows, buffer, map, ctx)
+    }
+
+    /// Empties a zone of a column for the layer's own work; its end comes with the word.
+    pub fn reset_zone(&mut self, word: u64, column: usize, zone: Extent, ctx: &mut Context<'_>) {
+        let port = self.members.port(column);
+        self.operations.reset_zone(Owner::Layer(word), (column, port), zone, ctx);
     }
 
     /// The next of the layer's own operations that has ended.

@@ -7,6 +7,7 @@
 pub mod buffers;
 mod caches;
 mod passing;
+mod raid4smr;
 mod s_blocks;
 mod segments;
 pub mod variants;
@@ -14,6 +15,7 @@ pub mod variants;
 use buffers::{buffer, buffer_with_copies, buffering, kept};
 use caches::{BACKING_BLOCKS, cache, durable, in_batches, lru, lru_band, pore, ride, with_policy};
 use imbrex_core::array::Level;
+use imbrex_core::array::raid4smr::Placement;
 use imbrex_core::cache::{CacheMode, CacheSettings, OpenZones, PolicySettings, Split};
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
@@ -35,6 +37,7 @@ use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 use imbrex_core::zoned::{HostManaged, HostManagedSettings};
 use passing::{raid, slice, span, stripe};
+use raid4smr::raid4smr;
 use s_blocks::{
     durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_block_summed,
     s_blocks, spare_inside,
@@ -175,6 +178,10 @@ macro_rules! every_kind {
             raid_1_of_three: raid(Level::Raid1, &[90, 93, 91]),
             raid_4: raid(Level::Raid4, &[41, 43, 60, 42]),
             raid_5: raid(Level::Raid5, &[41, 43, 60, 42]),
+            raid4smr_append: raid4smr(Placement::Append, Some(4), 40),
+            raid4smr_static: raid4smr(Placement::Static, Some(4), 40),
+            raid4smr_with_little_room: raid4smr(Placement::Append, None, 5),
+            raid4smr_static_with_little_room: raid4smr(Placement::Static, Some(9), 7),
         }
     };
 }

@@ -1,0 +1,109 @@
+//! One band row on its way to the spare one.
+
+use super::directory::{Decision, Place};
+use crate::buffer::BufferSlice;
+use crate::extent::Extent;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// It is not its turn.
+    Due,
+    /// Writes of requests that may have to do with it come to an end.
+    Waiting,
+    /// The homes of the spare band row are taken out of the parity.
+    Clearing,
+    /// The blocks of a home are read, from its band and from the data disk.
+    ReadingBand,
+    /// The zone of a home is emptied.
+    Resetting,
+    /// The band of a home is written.
+    WritingBand,
+    /// The homes are added to the parity of the spare band row.
+    Summing,
+    /// All members are flushed.
+    Flushing,
+    /// Reads of what is to be the next spare band row come to an end.
+    Draining,
+}
+
+/// A write that waits until the collection is done.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// The part of the request.
+    pub task: u32,
+    /// The place of its first row, where it goes home.
+    pub goes_home: Option<Place>,
+    /// The places of all blocks that go home.
+    pub homes: Vec<Place>,
+    /// The blocks that got a slot for it: place, slot, whether they were written before.
+    pub new_slots: Vec<(Place, u64, bool)>,
+}
+
+/// A band row on its way.
+#[derive(Debug)]
+pub struct Collection {
+    /// Which one it is, in the order of the decisions.
+    pub number: u64,
+    pub decision: Decision,
+    pub step: Step,
+    /// The home that is worked on.
+    pub home: usize,
+    /// Operations in flight.
+    pub outstanding: u32,
+    /// The band of the home, from its first block on.
+    pub band: BufferSlice,
+    /// The sum of the bands that were written.
+    pub sum: BufferSlice,
+    /// What is read of the home, and then of the data disk for it: column, rows, and where they go.
+    pub reads: Vec<(usize, Extent, u64)>,
+    /// How many of these are of the home.
+    pub band_reads: usize,
+    /// How many were asked for.
+    pub asked: usize,
+    /// The blocks of the home that were on the data disk, in the order of their slots: slot and place in the
+    /// band.
+    pub slots: Vec<(u64, u64)>,
+    /// Where they are read to.
+    pub slot_blocks: BufferSlice,
+    /// For each place of the band of the home whether it gets a block.
+    pub is_copied: Vec<bool>,
+    /// The same of all homes, row by row.
+    pub held: Vec<bool>,
+    /// Something could not be read or written.
+    pub has_failed: bool,
+    /// Writes that wait for its end.
+    pub waiting: Vec<Waiting>,
+}
+
+impl Collection {
+    /// One that was decided.
+    pub fn new(number: u64, decision: Decision) -> Collection {
+        let places = decision.live.len();
+        Collection {
+            number,
+            decision,
+            step: Step::Due,
+            home: 0,
+            outstanding: 0,
+            band: BufferSlice::EMPTY,
+            sum: BufferSlice::EMPTY,
+            reads: Vec::new(),
+            band_reads: 0,
+            asked: 0,
+            slots: Vec::new(),
+            slot_blocks: BufferSlice::EMPTY,
+            is_copied: Vec::new(),
+            held: vec![false; places],
+            has_failed: false,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// True when it must come to its end: the parity is about to change, or has.
+    pub fn is_final(&self) -> bool {
+        matches!(self.step, Step::Summing | Step::Flushing | Step::Draining)
+    }
+}

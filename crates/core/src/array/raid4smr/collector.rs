@@ -1,0 +1,465 @@
+//! Carries out what was decided: band rows go to the spare one, one after the other.
+
+use super::collection::{Collection, Step, Waiting};
+use super::contents::Contents;
+use super::directory::{Decision, Directory, Place};
+use crate::array::plan::{Method, Segment};
+use crate::array::{Columns, RowMap, Rows};
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::Context;
+use crate::map::{AddressMap, address_map};
+use crate::operation::{Cause, Operation};
+use crate::units::BlockCount;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Reads of a collection in flight at most.
+const READS_MAX: u32 = 32;
+
+/// The collections that were decided and are not done, the first of them under way.
+#[derive(Debug)]
+pub struct Collector {
+    queue: VecDeque<Collection>,
+    decided: u64,
+    done: u64,
+    /// Slots that a collection still needs, with its number. One that is done needs none.
+    held: AddressMap<u64>,
+    /// Where each band row lies, as long as nothing has been moved.
+    band_rows: Vec<u64>,
+}
+
+/// What a collection works with.
+pub struct Around<'a, 'c> {
+    pub directory: &'a mut Directory,
+    pub contents: &'a mut Contents,
+    pub rows: &'a mut Rows,
+    pub ctx: &'a mut Context<'c>,
+}
+
+impl Collector {
+    /// Nothing to do, over so many band rows and a spare one.
+    pub fn new(band_rows: u64) -> Collector {
+        Collector {
+            queue: VecDeque::new(),
+            decided: 0,
+            done: 0,
+            held: address_map(0),
+            band_rows: (1..=band_rows).collect(),
+        }
+    }
+
+    /// Takes a decision to be carried out after all earlier ones.
+    pub fn add(&mut self, decision: Decision) {
+        self.decided += 1;
+        for (_, slot) in &decision.saved {
+            self.held.insert(*slot, self.decided);
+        }
+        self.queue.push_back(Collection::new(self.decided, decision));
+    }
+
+    /// The collection after which a slot may be overwritten, if one needs it.
+    pub fn holder_of(&self, slot: u64) -> Option<u64> {
+        let number = self.held.get(&slot).copied();
+        number.filter(|number| *number > self.done)
+    }
+
+    /// The last collection of a band row that is not done.
+    pub fn last_of(&self, band_row: u64) -> Option<u64> {
+        let of_row = |it: &&Collection| it.decision.band_row == band_row;
+        self.queue.iter().rev().find(of_row).map(|it| it.number)
+    }
+
+    /// Where a block is now that is at home when everything is done: the column and the row.
+    pub fn find(&self, place: Place, directory: &Directory, contents: &Contents) -> (usize, u64) {
+        let band_row = directory.band_row_of(place);
+        let later = self.queue.iter().rev();
+        let mut of_row = later.filter(|it| it.decision.band_row == band_row);
+        match of_row.find_map(|it| {
+            (it.step != Step::Draining).then(|| it.decision.slot_of(place)).flatten()
+        }) {
+            Some(slot) => (contents.data(), slot),
+            None => (directory.home_of(place), self.row_of(place, directory, contents)),
+        }
+    }
+
+    /// The row of a place on its home.
+    pub fn row_of(&self, place: Place, directory: &Directory, contents: &Contents) -> u64 {
+        let band_row = self.band_rows[directory.band_row_of(place) as usize];
+        band_row * contents.bands().band_blocks() + directory.offset_of(place)
+    }
+
+    /// A write waits until a collection is done. Panics when it is.
+    pub fn wait(&mut self, number: u64, waiting: Waiting) {
+        let collection = self.queue.iter_mut().find(|it| it.number == number);
+        collection.expect("a collection that is not done").waiting.push(waiting);
+    }
+
+    /// An operation of a collection has ended.
+    pub fn ended(&mut self, number: u64, result: Result<(), IoError>) {
+        let collection = self.queue.iter_mut().find(|it| it.number == number);
+        let collection = collection.expect("a collection under way");
+        collection.outstanding -= 1;
+        collection.has_failed |= result.is_err();
+    }
+
+    /// Goes on as far as can be.
+    pub fn go_on(&mut self, around: &mut Around<'_, '_>) {
+        while self.step(around) {}
+    }
+
+    /// Takes the first collection one step further. False when it waits, or there is none.
+    fn step(&mut self, around: &mut Around<'_, '_>) -> bool {
+        let Some(collection) = self.queue.front_mut() else { return false };
+        if collection.outstanding > 0 {
+            let reads = matches!(collection.step, Step::ReadingBand);
+            return reads && collection.read_more(around);
+        }
+        if collection.has_failed && collection.step == Step::Summing {
+            // The parity is as it was.
+            collection.step = Step::Due;
+        }
+        if collection.has_failed && !collection.is_final() {
+            self.give_up(around);
+            return false;
+        }
+        match collection.step {
+            Step::Due => match around.rows.is_drained() {
+                true => {
+                    around.rows.turn_epoch();
+                    collection.step = Step::Waiting;
+                }
+                false => return false,
+            },
+            Step::Waiting if !around.rows.is_drained() => return false,
+            Step::Waiting => collection.clear(around),
+            Step::Clearing => collection.begin_home(0, around),
+            Step::ReadingBand => {
+                if !collection.read_more(around) {
+                    collection.merge(around);
+                }
+            }
+            Step::Resetting => collection.write_band(around),
+            Step::WritingBand => collection.begin_home(collection.home + 1, around),
+            Step::Summing => collection.flush(around),
+            Step::Flushing => {
+                let decision = &collection.decision;
+                self.band_rows[decision.band_row as usize] = decision.to;
+                around.rows.turn_epoch();
+                collection.step = Step::Draining;
+            }
+            Step::Draining if !around.rows.is_drained() => return false,
+            Step::Draining => self.finish(around),
+        }
+        true
+    }
+
+    /// The first collection is done: who has waited for it goes on.
+    fn finish(&mut self, around: &mut Around<'_, '_>) {
+        let collection = self.queue.pop_front().expect("the first collection");
+        self.done = collection.number;
+        for (_, slot) in &collection.decision.saved {
+            if self.held.get(slot) == Some(&collection.number) {
+                self.held.remove(slot);
+            }
+        }
+        release(&collection, around.ctx);
+        for waiting in collection.waiting {
+            self.release_waiting(&waiting, around);
+        }
+    }
+
+    fn release_waiting(&self, waiting: &Waiting, around: &mut Around<'_, '_>) {
+        let Around { directory, contents, rows, ctx } = around;
+        let lane = waiting.goes_home.map(|place| {
+            let row = self.row_of(place, directory, contents);
+            rows.move_to(waiting.task, row);
+            row / contents.bands().band_blocks()
+        });
+        rows.start(waiting.task, lane, *contents, ctx);
+    }
+
+    /// A member is missing: what need not come to its end is given up as soon as nothing of it is in flight.
+    pub fn stop(&mut self) {
+        if let Some(first) = self.queue.iter_mut().find(|it| !it.is_final()) {
+            first.has_failed = true;
+        }
+    }
+
+    /// What need not come to its end is not done. Blocks that were to be collected stay where they are, and
+    /// writes that have waited for their slots get none.
+    fn give_up(&mut self, around: &mut Around<'_, '_>) {
+        for at in 0..self.queue.len() {
+            if !self.queue[at].is_final() {
+                for waiting in core::mem::take(&mut self.queue[at].waiting) {
+                    self.refuse(at, &waiting, around);
+                }
+            }
+        }
+        while let Some(last) = self.queue.pop_back_if(|it| !it.is_final()) {
+            around.directory.take_back(&last.decision);
+            release(&last, around.ctx);
+        }
+        self.held.clear();
+        // One that goes on needs its slots, which a later one may have held after it.
+        for collection in &self.queue {
+            for (_, slot) in &collection.decision.saved {
+                self.held.insert(*slot, collection.number);
+            }
+        }
+    }
+
+    /// A write that waits for a collection is not made. A later collection may count on its blocks.
+    fn refuse(&mut self, at: usize, waiting: &Waiting, around: &mut Around<'_, '_>) {
+        for place in &waiting.homes {
+            around.directory.undo_home(*place);
+        }
+        for (place, slot, was_live) in &waiting.new_slots {
+            around.directory.undo(*place, *slot, *was_live);
+            for later in self.queue.iter_mut().skip(at + 1) {
+                later.decision.saved.retain(|saved| *saved != (*place, *slot));
+            }
+        }
+        around.rows.abandon(waiting.task, IoError::NoSpace, around.ctx);
+    }
+}
+
+fn release(collection: &Collection, ctx: &mut Context<'_>) {
+    for buffer in [collection.band, collection.sum, collection.slot_blocks] {
+        if buffer.blocks > 0 {
+            ctx.release(buffer);
+        }
+    }
+}
+
+impl Collection {
+    /// The rows of the spare band row.
+    fn target(&self, around: &Around<'_, '_>) -> Extent {
+        let blocks = around.contents.bands().band_blocks();
+        Extent::new(self.decision.to * blocks, blocks)
+    }
+
+    /// Rows of work on the parity, one by one.
+    fn segments(
+        rows: impl Iterator<Item = u64>,
+        segment: impl Fn(u64) -> (Columns, Columns, Method),
+        parity: usize,
+    ) -> Vec<Segment> {
+        let mut segments: Vec<Segment> = Vec::new();
+        for row in rows {
+            let (written, read, method) = segment(row);
+            let one = Segment { rows: Extent::new(row, 1), parity, written, read, method };
+            match segments.last_mut() {
+                Some(last)
+                    if last.rows.end().0 == row && Segment { rows: last.rows, ..one } == *last =>
+                {
+                    last.rows.blocks.0 += 1;
+                }
+                _ => segments.push(one),
+            }
+        }
+        segments
+    }
+
+    /// Takes what the homes have in the spare band row out of the parity.
+    fn clear(&mut self, around: &mut Around<'_, '_>) {
+        self.step = Step::Clearing;
+        let target = self.target(around);
+        let contents = &*around.contents;
+        let data = Columns::of(contents.data());
+        let read = |row| if contents.has_slot(row) { data } else { Columns::NONE };
+        let segment = |row| (Columns::NONE, read(row), Method::Reconstruct);
+        let rows = contents.rows_in_use(target);
+        let segments = Collection::segments(rows, segment, contents.parity());
+        if segments.is_empty() {
+            return;
+        }
+        around.contents.prepare(vec![]);
+        self.outstanding += 1;
+        let (none, number) = (BufferSlice::EMPTY, self.number);
+        let segments = segments.into_iter();
+        around.rows.start_own(number, target, segments, none, around.contents, around.ctx);
+    }
+
+    /// Begins with a home, or ends with the last one.
+    fn begin_home(&mut self, home: usize, around: &mut Around<'_, '_>) {
+        let blocks = BlockCount(around.contents.bands().band_blocks());
+        if self.sum.blocks == 0 {
+            self.sum = around.ctx.allocate(blocks);
+            around.ctx.zero(self.sum);
+            self.band = around.ctx.allocate(blocks);
+        }
+        self.home = home;
+        if home == around.contents.data() {
+            return self.add_to_parity(around);
+        }
+        self.step = Step::ReadingBand;
+        around.ctx.zero(self.band);
+        self.reads.clear();
+        let homes = around.contents.data() as u64;
+        let from = self.decision.from * blocks.0;
+        let saved = self.decision.saved.iter().filter(|(place, _)| place % homes == home as u64);
+        let mut slots: Vec<(u64, u64)> =
+            saved.map(|(place, slot)| (*slot, around.directory.offset_of(*place))).collect();
+        slots.sort_unstable();
+        let is_at_home = |offset: u64| {
+            let place = self.decision.first_place(homes, blocks.0) + offset * homes + home as u64;
+            self.decision.live[(offset * homes) as usize + home]
+                && self.decision.slot_of(place).is_none()
+                && around.contents.has_home(home, from + offset)
+        };
+        let has_block = |offset: u64| around.contents.has_home(home, from + offset);
+        let at_home: Vec<bool> = (0..blocks.0).map(is_at_home).collect();
+        let first = at_home.iter().position(|it| *it);
+        let last = at_home.iter().rposition(|it| *it);
+        if let (Some(first), Some(last)) = (first, last) {
+            for offset in first as u64..=last as u64 {
+                if has_block(offset) {
+                    self.add_read((home, from + offset, offset));
+                }
+            }
+        }
+        self.slot_blocks = match slots.len() {
+            0 => BufferSlice::EMPTY,
+            slots => around.ctx.allocate(BlockCount(slots as u64)),
+        };
+        self.band_reads = self.reads.len();
+        for (at, (slot, _)) in slots.iter().enumerate() {
+            self.add_read((around.contents.data(), *slot, at as u64));
+        }
+        self.is_copied = at_home;
+        for (_, offset) in &slots {
+            self.is_copied[*offset as usize] = true;
+        }
+        self.slots = slots;
+        self.asked = 0;
+        for (offset, copied) in self.is_copied.iter().enumerate() {
+            self.held[offset * homes as usize + home] = *copied;
+        }
+    }
+
+    /// Adds a block to what is read of a home, or of the data disk for it.
+    fn add_read(&mut self, (column, row, at): (usize, u64, u64)) {
+        let first_of_slots = self.reads.len() == self.band_reads;
+        match self.reads.last_mut() {
+            Some((last, rows, to))
+                if *last == column
+                    && !first_of_slots
+                    && rows.end().0 == row
+                    && *to + rows.blocks.0 == at =>
+            {
+                rows.blocks.0 += 1;
+            }
+            _ => self.reads.push((column, Extent::new(row, 1), at)),
+        }
+    }
+
+    /// Reads what is not read yet; false when everything was asked for.
+    fn read_more(&mut self, around: &mut Around<'_, '_>) -> bool {
+        let mut has_read = false;
+        while self.outstanding < READS_MAX && self.asked < self.reads.len() && !self.has_failed {
+            let (column, rows, at) = self.reads[self.asked];
+            let buffer = match self.asked < self.band_reads {
+                true => self.band,
+                false => self.slot_blocks,
+            };
+            self.asked += 1;
+            let buffer = buffer.part(at, rows.blocks.0);
+            self.issue(column, Operation::Read, rows, buffer, around);
+            has_read = true;
+        }
+        has_read
+    }
+
+    fn issue(
+        &mut self,
+        column: usize,
+        operation: Operation,
+        rows: Extent,
+        buffer: BufferSlice,
+        around: &mut Around<'_, '_>,
+    ) {
+        let operation = (operation, Cause::Cleaning);
+        let Around { contents, rows: all, ctx, .. } = around;
+        self.outstanding +=
+            all.issue(self.number, column, operation, rows, buffer, &**contents, ctx);
+    }
+
+    /// Everything of a home was read: its band is put together.
+    fn merge(&mut self, around: &mut Around<'_, '_>) {
+        let ctx = &mut *around.ctx;
+        for (offset, is_copied) in self.is_copied.iter().enumerate() {
+            if !is_copied {
+                ctx.zero(self.band.part(offset as u64, 1));
+            }
+        }
+        for (at, (_, offset)) in self.slots.iter().enumerate() {
+            ctx.copy(self.slot_blocks.part(at as u64, 1), self.band.part(*offset, 1));
+        }
+        if self.slot_blocks.blocks > 0 {
+            ctx.release(core::mem::take(&mut self.slot_blocks));
+        }
+        ctx.xor(self.band, self.sum);
+        let zone = around.contents.bands().zone_of(self.home, self.decision.to);
+        match zone.filter(|_| self.is_copied.contains(&true)) {
+            Some((start, blocks)) => {
+                self.step = Step::Resetting;
+                self.outstanding += 1;
+                let extent = Extent::new(start.0, blocks);
+                around.rows.reset_zone(self.number, self.home, extent, around.ctx);
+            }
+            None => self.write_band(around),
+        }
+    }
+
+    /// Writes the band of a home from its first block to its last.
+    fn write_band(&mut self, around: &mut Around<'_, '_>) {
+        self.step = Step::WritingBand;
+        let first = self.is_copied.iter().position(|it| *it);
+        let last = self.is_copied.iter().rposition(|it| *it);
+        let (Some(first), Some(last)) = (first, last) else { return };
+        let first = if around.contents.bands().are_zones() { 0 } else { first } as u64;
+        let blocks = last as u64 + 1 - first;
+        let rows = Extent::new(self.target(around).start.0 + first, blocks);
+        let buffer = self.band.part(first, blocks);
+        self.issue(self.home, Operation::WRITE, rows, buffer, around);
+    }
+
+    /// Adds the bands that were written to the parity.
+    fn add_to_parity(&mut self, around: &mut Around<'_, '_>) {
+        self.step = Step::Summing;
+        let target = self.target(around);
+        let contents = &mut *around.contents;
+        let homes = contents.data();
+        let parity = contents.parity();
+        let offset = |row: u64| (row - target.start.0) as usize;
+        let is_held = |row: &u64| {
+            let first = offset(*row) * homes;
+            self.held[first..first + homes].contains(&true)
+        };
+        let rows = (target.start.0..target.end().0).filter(is_held);
+        let old = |row| match contents.held(row).is_empty() {
+            true => Columns::NONE,
+            false => Columns::of(parity),
+        };
+        let segment = |row| (Columns::of(0), old(row), Method::Modify);
+        let segments = Collection::segments(rows, segment, parity);
+        contents.prepare(core::mem::take(&mut self.held));
+        self.outstanding += 1;
+        let sum = core::mem::take(&mut self.sum);
+        let segments = segments.into_iter();
+        around.rows.start_own(self.number, target, segments, sum, contents, around.ctx);
+    }
+
+    fn flush(&mut self, around: &mut Around<'_, '_>) {
+        self.step = Step::Flushing;
+        for column in 0..around.contents.columns() {
+            if around.rows.members().is_present(column) {
+                let none = BufferSlice::EMPTY;
+                self.issue(column, Operation::Flush, Extent::EMPTY, none, around);
+            }
+        }
+    }
+}

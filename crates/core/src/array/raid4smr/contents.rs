@@ -1,0 +1,135 @@
+//! What the members hold, as it is on the disks.
+
+use super::bands::HomeBands;
+use super::bits::Bits;
+use crate::array::{Columns, Redundancy, RowMap};
+use crate::extent::Extent;
+use crate::units::Lba;
+use alloc::vec::Vec;
+
+/// Which blocks of the homes and of the data disk are in the parity. A block of a home is from its first
+/// write on, until its band is cleared to be written anew; a slot is from its first write on, in use or not.
+#[derive(Debug)]
+pub struct Contents {
+    bands: HomeBands,
+    /// For each home by row, what was written since the band was cleared.
+    homes: Vec<Bits>,
+    slots: Bits,
+    slot_rows: u64,
+    /// What will hold of rows of homes when their parity has changed.
+    prepared: Vec<bool>,
+}
+
+impl Contents {
+    /// Nothing written, over homes and so many slots.
+    pub fn new(bands: HomeBands, homes: usize, slot_rows: u64) -> Contents {
+        let homes = core::iter::repeat_with(Bits::default).take(homes).collect();
+        Contents { bands, homes, slots: Bits::default(), slot_rows, prepared: Vec::new() }
+    }
+
+    /// Where the bands lie.
+    pub fn bands(&self) -> &HomeBands {
+        &self.bands
+    }
+
+    /// The column of the data disk.
+    pub fn data(&self) -> usize {
+        self.homes.len()
+    }
+
+    /// The column of the parity disk.
+    pub fn parity(&self) -> usize {
+        self.homes.len() + 1
+    }
+
+    /// True when a home has something in a row.
+    #[inline]
+    pub fn has_home(&self, home: usize, row: u64) -> bool {
+        self.homes[home].get(row)
+    }
+
+    /// True when the data disk has something in a row.
+    #[inline]
+    pub fn has_slot(&self, row: u64) -> bool {
+        self.slots.get(row)
+    }
+
+    /// Rows of a band row in which some home has something.
+    pub fn rows_in_use(&self, band_rows: Extent) -> impl Iterator<Item = u64> + '_ {
+        let rows = band_rows.start.0..band_rows.end().0;
+        rows.filter(|row| self.homes.iter().any(|home| home.get(*row)))
+    }
+
+    /// Prepares what the homes will have in a band row, row by row, home by home; nothing where it is empty.
+    pub fn prepare(&mut self, held: Vec<bool>) {
+        self.prepared = held;
+    }
+}
+
+impl RowMap for Contents {
+    fn columns(&self) -> usize {
+        self.homes.len() + 2
+    }
+
+    fn redundancy(&self) -> Redundancy {
+        Redundancy::Parity
+    }
+
+    fn rows_of(&self, column: usize) -> u64 {
+        match column {
+            home if home < self.homes.len() => self.bands.rows(),
+            data if data == self.data() => self.slot_rows,
+            _ => self.bands.rows().max(self.slot_rows),
+        }
+    }
+
+    fn parity_of(&self, _row: u64) -> usize {
+        self.parity()
+    }
+
+    fn held(&self, row: u64) -> Columns {
+        let homes = self.homes.iter().enumerate();
+        let homes = homes.filter(|(_, home)| home.get(row));
+        let slot = self.slots.get(row).then_some(self.data());
+        let all = homes.map(|(home, _)| home).chain(slot);
+        all.fold(Columns::NONE, |all, column| all.or(Columns::of(column)))
+    }
+
+    fn place_of(&self, column: usize, row: u64) -> (Lba, u64) {
+        match column < self.homes.len() {
+            true => self.bands.place_of(column, row),
+            false => (Lba(row), u64::MAX),
+        }
+    }
+
+    fn next_held(&self, column: usize, row: u64) -> Option<u64> {
+        match column {
+            home if home < self.homes.len() => self.homes[home].next_set(row),
+            data if data == self.data() => self.slots.next_set(row),
+            _ => {
+                let all = self.homes.iter().chain([&self.slots]);
+                all.filter_map(|bits| bits.next_set(row)).min()
+            }
+        }
+    }
+
+    fn wrote(&mut self, column: usize, rows: Extent) {
+        let bits = match column {
+            home if home < self.homes.len() => &mut self.homes[home],
+            _ => &mut self.slots,
+        };
+        for row in rows.start.0..rows.end().0 {
+            bits.set(row, true);
+        }
+    }
+
+    fn settled(&mut self, rows: Extent) {
+        let prepared = core::mem::take(&mut self.prepared);
+        let homes = self.homes.len();
+        for (at, row) in (rows.start.0..rows.end().0).enumerate() {
+            for (index, home) in self.homes.iter_mut().enumerate() {
+                home.set(row, prepared.get(at * homes + index).copied().unwrap_or(false));
+            }
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Where each block is: the policy of RAID 4SMR. It knows nothing of time, so that its counts are those of
+//! blocks one by one.
+
+use super::bands::HomeBands;
+use super::bits::Bits;
+use super::settings::{FirstWrite, Placement, Raid4SmrSettings};
+use super::slots::Slots;
+use crate::extent::Extent;
+use crate::map::{AddressMap, ExtentMap, address_map};
+use crate::units::Lba;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A place is a number of a home's block: place p is on home p modulo their number, at row p div that
+/// number, before band rows change theirs.
+pub type Place = u64;
+
+/// Where a block is, or goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Nowhere: it was never written, and reads as zeroes.
+    Nowhere,
+    /// To its home.
+    Home(Place),
+    /// To a slot of the data disk.
+    Slot {
+        /// The slot.
+        slot: u64,
+        /// The place of its home.
+        place: Place,
+        /// It had no slot before.
+        is_new: bool,
+        /// It was written before.
+        was_live: bool,
+    },
+    /// To a slot, and there is none.
+    NoSlot,
+}
+
+/// What was counted since it was asked last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counted {
+    pub first_writes: u64,
+    pub updates: u64,
+    pub unsafe_first_writes: u64,
+    pub redirected: u64,
+    pub collections: u64,
+    pub forced_collections: u64,
+    pub collected_blocks: u64,
+}
+
+/// The decision to collect a band row: what it holds goes to the spare one.
+#[derive(Debug)]
+pub struct Decision {
+    /// The band row, as places number it.
+    pub band_row: u64,
+    /// Where it was, and is as long as nothing has been moved.
+    pub from: u64,
+    /// Where it goes.
+    pub to: u64,
+    /// Blocks that were on the data disk, in the order of their places, with their slots.
+    pub saved: Vec<(Place, u64)>,
+    /// For each place of the band row whether it has a block.
+    pub live: Vec<bool>,
+    /// For each home the end of what had been written of its band.
+    written_ends: Vec<u64>,
+}
+
+impl Decision {
+    /// The first place of the band row.
+    pub fn first_place(&self, homes: u64, band_blocks: u64) -> Place {
+        self.band_row * homes * band_blocks
+    }
+
+    /// The slot where a block was when the decision was made.
+    pub fn slot_of(&self, place: Place) -> Option<u64> {
+        let found = self.saved.binary_search_by_key(&place, |(place, _)| *place);
+        found.ok().map(|at| self.saved[at].1)
+    }
+}
+
+/// Where each block is.
+#[derive(Debug)]
+pub struct Directory {
+    settings: Raid4SmrSettings,
+    homes: u64,
+    band_blocks: u64,
+    collect_at: u64,
+    /// Blocks in the order of their first writes, where places are given out so.
+    places: ExtentMap,
+    /// The last of these runs, which may grow: its blocks, and the place of the first.
+    last_run: (Extent, Place),
+    next_place: Place,
+    /// Places whose block was written.
+    live: Bits,
+    /// Slots of the blocks that are on the data disk, by place.
+    slot_of: AddressMap<u64>,
+    slots: Slots,
+    /// For each band row, as places number it, where it lies on the homes.
+    band_rows: Vec<u64>,
+    /// The band row of the homes that is spare.
+    spare: u64,
+    /// For each band row its blocks on the data disk.
+    mapped: Vec<u64>,
+    /// For each band row and home the end of what was written of the band.
+    written_ends: Vec<u64>,
+    slots_peak: u64,
+    counted: Counted,
+    /// Decisions that nobody has taken yet.
+    decided: Vec<Decision>,
+}
+
+impl Directory {
+    /// Nothing written, over bands and so many slots.
+    pub fn new(settings: Raid4SmrSettings, bands: &HomeBands, slots: u64) -> Directory {
+        let (homes, band_blocks) = (settings.homes as u64, bands.band_blocks());
+        let band_rows = bands.band_rows() - 1;
+        Directory {
+            collect_at: settings.collect_at.unwrap_or(u64::MAX),
+            slots: Slots::new(slots, settings.slots),
+            homes,
+            band_blocks,
+            places: ExtentMap::new(),
+            last_run: (Extent::EMPTY, 0),
+            next_place: 0,
+            live: Bits::default(),
+            slot_of: address_map(0),
+            band_rows: (1..=band_rows).collect(),
+            spare: 0,
+            mapped: vec![0; band_rows as usize],
+            written_ends: vec![0; (band_rows * homes) as usize],
+            slots_peak: 0,
+            counted: Counted::default(),
+            decided: Vec::new(),
+            settings,
+        }
+    }
+
+    /// Blocks that are on the data disk.
+    pub fn map_entries(&self) -> u64 {
+        self.slot_of.len() as u64
+    }
+
+    /// Most of them at once.
+    pub fn slots_peak(&self) -> u64 {
+        self.slots_peak
+    }
+
+    /// What was counted since the last call.
+    pub fn take_counted(&mut self) -> Counted {
+        core::mem::take(&mut self.counted)
+    }
+
+    /// The decisions to collect band rows since the last call.
+    pub fn take_decisions(&mut self) -> impl Iterator<Item = Decision> + '_ {
+        self.decided.drain(..)
+    }
+
+    /// The home of a place.
+    #[inline]
+    pub fn home_of(&self, place: Place) -> usize {
+        (place % self.homes) as usize
+    }
+
+    /// The band row of a place.
+    #[inline]
+    pub fn band_row_of(&self, place: Place) -> u64 {
+        place / self.homes / self.band_blocks
+    }
+
+    /// The place in its band of a place.
+    #[inline]
+    pub fn offset_of(&self, place: Place) -> u64 {
+        place / self.homes % self.band_blocks
+    }
+
+    /// The places of a band row.
+    pub fn places_of(&self, band_row: u64) -> Extent {
+        let blocks = self.band_blocks * self.homes;
+        Extent::new(band_row * blocks, blocks)
+    }
+
+    fn place_of(&self, block: u64) -> Option<Place> {
+        match self.settings.placement {
+            Placement::Static => Some(block),
+            Placement::Append => {
+                let (run, first) = self.last_run;
+                match run.contains(Lba(block)) {
+                    true => Some(first + (block - run.start.0)),
+                    false => self.places.get(Lba(block)),
+                }
+            }
+        }
+    }
+
+    /// Gives a block the next place.
+    fn append(&mut self, block: u64) -> Place {
+        let place = self.next_place;
+        self.next_place += 1;
+        let (run, first) = &mut self.last_run;
+        match run.end().0 == block {
+            true => run.blocks.0 += 1,
+            false => {
+                self.places.insert(*run, *first);
+                (*run, *first) = (Extent::new(block, 1), place);
+            }
+        }
+        place
+    }
+
+    /// Where a block is.
+    #[inline]
+    pub fn find(&self, block: u64) -> Target {
+        let Some(place) = self.place_of(block).filter(|place| self.live.get(*place)) else {
+            return Target::Nowhere;
+        };
+        match self.slot_of.get(&place) {
+            None => Target::Home(place),
+            Some(&slot) => Target::Slot { slot, place, is_new: false, was_live: true },
+        }
+    }
+
+    /// A block is written: where it goes. Band rows are collected for it when `can_collect`.
+    pub fn write(&mut self, block: u64, bands: &HomeBands, can_collect: bool) -> Target {
+        let Some(place) = self.place_of(block) else {
+            let place = self.append(block);
+            return self.write_home(place);
+        };
+        if self.live.get(place) {
+            let target = self.redirect(place, true, can_collect);
+            self.counted.updates += u64::from(target != Target::NoSlot);
+            return target;
+        }
+        if self.goes_home(place, bands) {
+            return self.write_home(place);
+        }
+        let target = self.redirect(place, false, can_collect);
+        self.counted.unsafe_first_writes += u64::from(target != Target::NoSlot);
+        target
+    }
+
+    /// True when nothing is destroyed by writing a block of a home that has none.
+    fn goes_home(&self, place: Place, bands: &HomeBands) -> bool {
+        match (self.settings.placement, self.settings.first_write) {
+            // It was appended and has been zeroed since: what came after it is behind it.
+            (Placement::Append, _) => false,
+            (Placement::Static, FirstWrite::Free) => true,
+            (Placement::Static, FirstWrite::Rule) => {
+                let (home, band_row) = (self.home_of(place), self.band_row_of(place));
+                let end = self.written_ends[self.end_index(place)];
+                let first = self.band_rows[band_row as usize] * self.band_blocks;
+                let track = |offset: u64| bands.track_of(home, first + offset);
+                end == 0 || track(self.offset_of(place)) >= track(end - 1)
+            }
+        }
+    }
+
+    fn end_index(&self, place: Place) -> usize {
+        (self.band_row_of(place) * self.homes + place % self.homes) as usize
+    }
+
+    fn write_home(&mut self, place: Place) -> Target {
+        self.counted.first_writes += 1;
+        self.live.set(place, true);
+        let (index, end) = (self.end_index(place), self.offset_of(place) + 1);
+        self.written_ends[index] = self.written_ends[index].max(end);
+        Target::Home(place)
+    }
+
+    /// A block goes to the data disk: to the slot that it has, or to a new one.
+    fn redirect(&mut self, place: Place, was_live: bool, can_collect: bool) -> Target {
+        if let Some(&slot) = self.slot_of.get(&place) {
+            self.counted.redirected += 1;
+            return Target::Slot { slot, place, is_new: false, was_live };
+        }
+        let slot = match self.slots.take() {
+            Some(slot) => slot,
+            None if can_collect => {
+                let most = self.most_mapped();
+                self.counted.forced_collections += 1;
+                self.collect(most);
+                self.slots.take().expect("a slot that was freed")
+            }
+            None => return Target::NoSlot,
+        };
+        self.counted.redirected += 1;
+        self.live.set(place, true);
+        self.slot_of.insert(place, slot);
+        self.slots_peak = self.slots_peak.max(self.map_entries());
+        let band_row = self.band_row_of(place);
+        self.mapped[band_row as usize] += 1;
+        if can_collect && self.mapped[band_row as usize] >= self.collect_at {
+            self.counted.collections += 1;
+            self.collect(band_row);
+        }
+        Target::Slot { slot, place, is_new: true, was_live }
+    }
+
+    /// The band row with the most blocks on the data disk, of several the first.
+    fn most_mapped(&self) -> u64 {
+        let rows = self.mapped.iter().enumerate();
+        let most = rows.max_by_key(|(row, mapped)| (**mapped, core::cmp::Reverse(*row)));
+        most.map_or(0, |(row, _)| row as u64)
+    }
+
+    /// Decides that a band row goes to the spare one.
+    fn collect(&mut self, band_row: u64) {
+        let places = self.places_of(band_row);
+        let mut decision = Decision {
+            band_row,
+            from: self.band_rows[band_row as usize],
+            to: self.spare,
+            saved: Vec::new(),
+            live: Vec::with_capacity(places.blocks.0 as usize),
+            written_ends: vec![0; self.homes as usize],
+        };
+        let ends = (band_row * self.homes) as usize;
+        let ends = &mut self.written_ends[ends..ends + self.homes as usize];
+        decision.written_ends.copy_from_slice(ends);
+        ends.fill(0);
+        for place in places.start.0..places.end().0 {
+            let is_live = self.live.get(place);
+            decision.live.push(is_live);
+            if is_live {
+                self.counted.collected_blocks += 1;
+                let offset = place / self.homes % self.band_blocks;
+                ends[(place % self.homes) as usize] = offset + 1;
+            }
+        }
+        let mut left = self.mapped[band_row as usize];
+        for place in places.start.0..places.end().0 {
+            if left == 0 {
+                break;
+            }
+            if let Some(slot) = self.slot_of.remove(&place) {
+                decision.saved.push((place, slot));
+                self.slots.free(slot);
+                left -= 1;
+            }
+        }
+        self.mapped[band_row as usize] = 0;
+        self.spare = core::mem::replace(&mut self.band_rows[band_row as usize], self.spare);
+        self.decided.push(decision);
+    }
+
+    /// Decides to collect what was due while nothing could be collected.
+    pub fn collect_what_is_due(&mut self) {
+        for band_row in 0..self.mapped.len() as u64 {
+            if self.mapped[band_row as usize] >= self.collect_at {
+                self.counted.collections += 1;
+                self.collect(band_row);
+            }
+        }
+    }
+
+    /// A block reads as zeroes from now on.
+    pub fn zero(&mut self, block: u64) {
+        let Some(place) = self.place_of(block) else { return };
+        self.live.set(place, false);
+        if let Some(slot) = self.slot_of.remove(&place) {
+            self.slots.free(slot);
+            self.mapped[(place / self.homes / self.band_blocks) as usize] -= 1;
+        }
+    }
+
+    /// A block that was to have a new slot is not written: it is where it was before.
+    pub fn undo(&mut self, place: Place, slot: u64, was_live: bool) {
+        if self.slot_of.get(&place) == Some(&slot) {
+            self.slot_of.remove(&place);
+            self.slots.free(slot);
+            let band_row = self.band_row_of(place);
+            self.mapped[band_row as usize] -= 1;
+        }
+        if !was_live {
+            self.live.set(place, false);
+        }
+    }
+
+    /// A block that was to go home is not written.
+    pub fn undo_home(&mut self, place: Place) {
+        self.live.set(place, false);
+    }
+
+    /// A band row is not collected after all: of the decisions that were not carried out the last one is
+    /// taken back first.
+    pub fn take_back(&mut self, decision: &Decision) {
+        let band_row = decision.band_row;
+        self.band_rows[band_row as usize] = decision.from;
+        self.spare = decision.to;
+        let ends = (band_row * self.homes) as usize;
+        for (end, before) in self.written_ends[ends..].iter_mut().zip(&decision.written_ends) {
+            *end = (*end).max(*before);
+        }
+        for &(place, slot) in &decision.saved {
+            if self.live.get(place) && !self.slot_of.contains_key(&place) {
+                self.slots.take_back(slot);
+                self.slot_of.insert(place, slot);
+                self.mapped[band_row as usize] += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! The layer of RAID 4SMR.
+
+use super::bands::HomeBands;
+use super::collection::Waiting;
+use super::collector::{Around, Collector};
+use super::contents::Contents;
+use super::directory::{Directory, Place, Target};
+use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
+use crate::array::raid::{add_piece, check_spares};
+use crate::array::task::Piece;
+use crate::array::{RowMap, Rows};
+use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
+use crate::counters::{Counter, Gauge};
+use crate::disk::Geometry;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::joined::{JoinError, joined};
+use crate::layer::{Context, Layer, Port};
+use crate::lifecycle::{OpenError, Start};
+use crate::operation::{Completion, Durability, Operation, Request};
+use crate::units::BlockCount;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Neighbouring blocks of a request that are written together.
+#[derive(Debug, Default)]
+struct Run {
+    /// They go home; to the data disk otherwise.
+    goes_home: bool,
+    /// The place of the first, of those that go home.
+    first_place: Place,
+    /// Rows: as places number them of homes, slots otherwise.
+    rows: Extent,
+    /// Each block from the start of the request, its column and its row.
+    blocks: Vec<(u64, usize, u64)>,
+    /// The collection that must be done first.
+    after: Option<u64>,
+    /// The places of blocks that go home.
+    homes: Vec<Place>,
+    /// Blocks that got a slot for it.
+    new_slots: Vec<(Place, u64, bool)>,
+}
+
+/// RAID 4SMR: shingled homes, a data disk for what is written again, and a parity disk.
+///
+/// It keeps its map in memory: what it knows ends with the process.
+#[derive(Debug)]
+pub struct Raid4Smr {
+    directory: Directory,
+    contents: Contents,
+    rows: Rows,
+    collector: Collector,
+    /// Blocks of the members that are in no row of use.
+    unused: BlockCount,
+    run: Run,
+    /// For each column the pieces of a read that is taken apart.
+    pieces: Vec<Vec<Piece>>,
+    starts: Vec<u64>,
+}
+
+impl Raid4Smr {
+    /// An array over the nodes `below`: homes, data, parity, spares; and what these tell the node above.
+    ///
+    /// # Errors
+    /// When the settings do not fit the nodes.
+    pub fn new(
+        settings: Raid4SmrSettings,
+        below: &[&Geometry],
+    ) -> Result<(Raid4Smr, Geometry), Raid4SmrError> {
+        settings.check()?;
+        let homes = settings.homes;
+        let columns = settings.columns();
+        assert_eq!(below.len(), columns + settings.spares, "a node for each member and spare");
+        let (data, parity) = (below[homes], below[homes + 1]);
+        let is_zoned = |at: &usize| below[*at].refuses_random_writes();
+        if let Some(at) = (homes..below.len()).find(is_zoned) {
+            return Err(JoinError::Zones(Port(at as u8)).into());
+        }
+        let (mut bands, slots) = lay_out(&settings, &below[..homes], data, parity)?;
+        if let Some(offered) = settings.offered {
+            let room = BlockCount(bands.host_blocks());
+            if offered > room {
+                return Err(Raid4SmrError::TooMuch { offered, room });
+            }
+            let of_band_row = bands.band_blocks() * homes as u64;
+            bands.shorten(offered.0.div_ceil(of_band_row) + 1);
+        }
+        let used = (0..homes).map(|home| bands.end_of(home)).max().unwrap_or_default();
+        let needed = BlockCount(used.max(slots));
+        let spares = &below[columns..];
+        check_spares(spares, needed)?;
+        let overlaps = |spare: &&Geometry| {
+            let tracks = spare.tracks.as_deref();
+            tracks.is_some_and(|tracks| tracks.conventional_prefix() < needed)
+        };
+        if let Some(spare) = spares.iter().position(overlaps) {
+            return Err(Raid4SmrError::ShingledSpare { spare });
+        }
+        let bare: Vec<Geometry> =
+            below.iter().map(|it| Geometry { zones: None, ..(*it).clone() }).collect();
+        let bare: Vec<&Geometry> = bare.iter().collect();
+        let blocks = settings.offered.unwrap_or(BlockCount(bands.host_blocks()));
+        let geometry = Geometry { blocks, ..joined(&bare, BlockCount::ZERO)? };
+        let in_use = bands.rows() * homes as u64 + slots + bands.rows().max(slots);
+        let offered: u64 = below[..columns].iter().map(|it| it.blocks.0).sum();
+        let layer = Raid4Smr {
+            collector: Collector::new(bands.band_rows() - 1),
+            rows: Rows::new(columns, settings.spares),
+            directory: Directory::new(settings, &bands, slots),
+            contents: Contents::new(bands, homes, slots),
+            unused: BlockCount(offered.saturating_sub(in_use)),
+            run: Run::default(),
+            pieces: vec![Vec::new(); columns],
+            starts: vec![0; columns],
+        };
+        Ok((layer, geometry))
+    }
+
+    fn around<'a, 'c>(
+        &'a mut self,
+        ctx: &'a mut Context<'c>,
+    ) -> (&'a mut Collector, Around<'a, 'c>) {
+        let Raid4Smr { directory, contents, rows, collector, .. } = self;
+        (collector, Around { directory, contents, rows, ctx })
+    }
+
+    fn can_collect(&self) -> bool {
+        self.rows.members().is_whole()
+    }
+
+    fn read(&mut self, job: u32, extent: Extent, ctx: &mut Context<'_>) {
+        let buffer = self.rows.request(job).buffer;
+        for at in 0..extent.blocks.0 {
+            let (column, row) = match self.directory.find(extent.start.0 + at) {
+                Target::Nowhere | Target::NoSlot => {
+                    ctx.zero(buffer.part(at, 1));
+                    continue;
+                }
+                Target::Slot { slot, .. } => (self.contents.data(), slot),
+                Target::Home(place) => self.collector.find(place, &self.directory, &self.contents),
+            };
+            if column < self.contents.data() && !self.contents.has_home(column, row) {
+                // Its only write has failed.
+                ctx.zero(buffer.part(at, 1));
+                continue;
+            }
+            let length = self.pieces[column].last().map_or(0, |last| last.in_rows + last.blocks);
+            if length > 0 && self.starts[column] + length != row {
+                self.send_read(job, column, ctx);
+            }
+            if self.pieces[column].is_empty() {
+                self.starts[column] = row;
+            }
+            let in_rows = row - self.starts[column];
+            add_piece(&mut self.pieces[column], at, in_rows);
+        }
+        for column in 0..self.pieces.len() {
+            if !self.pieces[column].is_empty() {
+                self.send_read(job, column, ctx);
+            }
+        }
+    }
+
+    fn send_read(&mut self, job: u32, column: usize, ctx: &mut Context<'_>) {
+        let mut pieces = core::mem::take(&mut self.pieces[column]);
+        let blocks = pieces.iter().map(|piece| piece.blocks).sum();
+        let rows = Extent::new(self.starts[column], blocks);
+        self.rows.read(job, column, rows, &pieces, &mut self.contents, ctx);
+        pieces.clear();
+        self.pieces[column] = pieces;
+    }
+
+    fn write(&mut self, job: u32, request: &Request, ctx: &mut Context<'_>) {
+        for at in 0..request.extent.blocks.0 {
+            let block = request.extent.start.0 + at;
+            let can_collect = self.can_collect();
+            let target = self.directory.write(block, self.contents.bands(), can_collect);
+            let own = match target {
+                Target::Slot { slot, place, .. } => Some((place, slot)),
+                _ => None,
+            };
+            // A row that was collected to make room gave its slot to this block; one that this block has
+            // made due takes the block with it, and comes after it.
+            let decisions: Vec<_> = self.directory.take_decisions().collect();
+            let is_after = |saved: &[(Place, u64)]| own.is_some_and(|own| saved.contains(&own));
+            let (after, before): (Vec<_>, Vec<_>) =
+                decisions.into_iter().partition(|it| is_after(&it.saved));
+            before.into_iter().for_each(|decision| self.collector.add(decision));
+            match target {
+                Target::Home(place) => self.go_home(job, at, place, ctx),
+                Target::Slot { slot, place, is_new, was_live } => {
+                    self.go_to_slot(job, at, slot, ctx);
+                    if is_new {
+                        self.run.new_slots.push((place, slot, was_live));
+                    }
+                }
+                Target::NoSlot | Target::Nowhere => {
+                    self.end_run(job, ctx);
+                    self.rows.fail(job, IoError::NoSpace);
+                }
+            }
+            after.into_iter().for_each(|decision| self.collector.add(decision));
+        }
+        self.end_run(job, ctx);
+    }
+
+    fn go_home(&mut self, job: u32, at: u64, place: Place, ctx: &mut Context<'_>) {
+        let homes = self.contents.data() as u64;
+        let after = self.collector.last_of(self.directory.band_row_of(place));
+        let row = place / homes;
+        let band = |row: u64| row / self.contents.bands().band_blocks();
+        let rows = self.run.rows;
+        let goes_on = !self.run.blocks.is_empty()
+            && self.run.goes_home
+            && self.run.after == after
+            && (row == rows.end().0 || row + 1 == rows.end().0)
+            && band(row) == band(rows.start.0);
+        if !goes_on {
+            self.end_run(job, ctx);
+            self.run.first_place = place;
+        }
+        self.add(at, self.directory.home_of(place), row, after);
+        self.run.goes_home = true;
+        self.run.homes.push(place);
+    }
+
+    fn go_to_slot(&mut self, job: u32, at: u64, slot: u64, ctx: &mut Context<'_>) {
+        let after = self.collector.holder_of(slot);
+        let goes_on = !self.run.blocks.is_empty()
+            && !self.run.goes_home
+            && self.run.after == after
+            && slot == self.run.rows.end().0;
+        if !goes_on {
+            self.end_run(job, ctx);
+        }
+        self.add(at, self.contents.data(), slot, after);
+        self.run.goes_home = false;
+    }
+
+    fn add(&mut self, at: u64, column: usize, row: u64, after: Option<u64>) {
+        let run = &mut self.run;
+        if run.blocks.is_empty() {
+            run.rows = Extent::new(row, 0);
+            run.after = after;
+        }
+        run.rows.blocks.0 = row + 1 - run.rows.start.0;
+        run.blocks.push((at, column, row));
+    }
+
+    /// What was gathered is written, or waits for the collection that needs its slots.
+    fn end_run(&mut self, job: u32, ctx: &mut Context<'_>) {
+        if self.run.blocks.is_empty() {
+            return;
+        }
+        let request = self.rows.request(job);
+        let durability = match request.operation.is_durable() {
+            true => Durability::Durable,
+            false => Durability::Cached,
+        };
+        let task = self.rows.new_write(job, Operation::Write { durability });
+        self.rows.set_rows(task, self.run.rows);
+        for (at, column, row) in &self.run.blocks {
+            self.rows.put(task, *column, *row, Some(request.buffer.part(*at, 1)), ctx);
+        }
+        self.run.blocks.clear();
+        let goes_home = self.run.goes_home.then_some(self.run.first_place);
+        match self.run.after.take() {
+            Some(number) => {
+                let new_slots = core::mem::take(&mut self.run.new_slots);
+                let homes = core::mem::take(&mut self.run.homes);
+                self.collector.wait(number, Waiting { task, goes_home, homes, new_slots });
+            }
+            None => {
+                self.run.new_slots.clear();
+                self.run.homes.clear();
+                let lane = goes_home.map(|place| {
+                    let row = self.collector.row_of(place, &self.directory, &self.contents);
+                    self.rows.move_to(task, row);
+                    row / self.contents.bands().band_blocks()
+                });
+                self.rows.start(task, lane, &mut self.contents, ctx);
+            }
+        }
+    }
+
+    /// Members may have been lost or come back: what must be decided for that is.
+    fn settle(&mut self, ctx: &mut Context<'_>) {
+        while let Some(ended) = self.rows.next_ended() {
+            self.rows.own_failed(ended, &self.contents, ctx);
+            self.collector.ended(ended.word, ended.result);
+        }
+        if self.rows.take_change() {
+            let is_whole = self.can_collect();
+            let (collector, mut around) = self.around(ctx);
+            match is_whole {
+                false => collector.stop(),
+                true => {
+                    around.directory.collect_what_is_due();
+                    let due: Vec<_> = around.directory.take_decisions().collect();
+                    due.into_iter().for_each(|decision| collector.add(decision));
+                }
+            }
+        }
+        let (collector, mut around) = self.around(ctx);
+        collector.go_on(&mut around);
+        self.tell(ctx);
+    }
+
+    fn tell(&mut self, ctx: &mut Context<'_>) {
+        let counted = self.directory.take_counted();
+        for (counter, amount) in [
+            (Counter::FirstWrites, counted.first_writes),
+            (Counter::Updates, counted.updates),
+            (Counter::UnsafeFirstWrites, counted.unsafe_first_writes),
+            (Counter::Redirected, counted.redirected),
+            (Counter::Collections, counted.collections),
+            (Counter::ForcedCollections, counted.forced_collections),
+            (Counter::CollectedBlocks, counted.collected_blocks),
+        ] {
+            if amount > 0 {
+                ctx.count(counter, amount);
+            }
+        }
+        ctx.gauge(Gauge::MapEntries, self.directory.map_entries());
+        ctx.gauge(Gauge::SlotsPeak, self.directory.slots_peak());
+    }
+}
+
+/// The bands of the homes and the slots of the data disk, as far as the parity disk covers them.
+fn lay_out(
+    settings: &Raid4SmrSettings,
+    homes: &[&Geometry],
+    data: &Geometry,
+    parity: &Geometry,
+) -> Result<(HomeBands, u64), Raid4SmrError> {
+    let mut bands = HomeBands::new(settings, homes)?;
+    if bands.are_zones() && settings.placement == Placement::Static {
+        return Err(Raid4SmrError::StaticZones);
+    }
+    let covered = parity.blocks.0 / bands.band_blocks();
+    if covered < 2 {
+        let needed = BlockCount(2 * bands.band_blocks());
+        return Err(Raid4SmrError::ShortParity { blocks: parity.blocks, needed });
+    }
+    bands.shorten(covered);
+    let most_collected = bands.band_blocks() * homes.len() as u64 - 1;
+    if let Some(found) = settings.collect_at
+        && !(1..=most_collected).contains(&found)
+    {
+        return Err(Raid4SmrError::CollectAt { found, most: most_collected });
+    }
+    let most = data.blocks.min(parity.blocks);
+    let slots = settings.data_capacity.unwrap_or(most);
+    if slots > most || slots.0 == 0 {
+        return Err(Raid4SmrError::Slots { found: slots, most });
+    }
+    Ok((bands, slots.0))
+}
+
+impl Layer for Raid4Smr {
+    fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
+        if request.operation.is_zone_command() {
+            return ctx.finish(request.id, Err(IoError::NotPermitted));
+        }
+        let job = self.rows.begin(request);
+        match request.operation {
+            Operation::Flush => self.rows.flush(job, &self.contents, ctx),
+            Operation::Read => self.read(job, request.extent, ctx),
+            Operation::Write { .. } => self.write(job, &request, ctx),
+            _ => {
+                let blocks = request.extent.start.0..request.extent.end().0;
+                blocks.for_each(|block| self.directory.zero(block));
+            }
+        }
+        self.rows.end_part(job, Ok(()), ctx);
+        self.settle(ctx);
+    }
+
+    fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        self.rows.complete(completion, &mut self.contents, ctx);
+        self.settle(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Context<'_>) {
+        self.rows.go_on(&mut self.contents, ctx);
+        self.settle(ctx);
+    }
+
+    fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
+        ctx.gauge(Gauge::UnusedBytes, self.unused.bytes());
+        let opened = self.rows.open(&mut self.contents, ctx);
+        self.settle(ctx);
+        ctx.opened(if opened { Ok(()) } else { Err(OpenError::Io(IoError::Lost)) });
+    }
+
+    fn lost(&mut self, port: Port, ctx: &mut Context<'_>) {
+        self.rows.lost(port, &mut self.contents, ctx);
+        self.settle(ctx);
+    }
+
+    fn without(&self, is_lost: &dyn Fn(Port) -> bool) -> Without {
+        self.rows.without(is_lost, self.contents.redundancy())
+    }
+
+    fn on_replacement(&self) -> OnReplacement {
+        OnReplacement::Takes
+    }
+
+    fn replaced(&mut self, port: Port, command: CommandId, ctx: &mut Context<'_>) {
+        self.rows.replaced(port, command, &mut self.contents, ctx);
+        self.settle(ctx);
+    }
+
+    fn takes(&self, kind: CommandKind) -> bool {
+        matches!(kind, CommandKind::Rebuild(_))
+    }
+
+    fn command(&mut self, command: Command, ctx: &mut Context<'_>) {
+        match command.kind {
+            CommandKind::Rebuild(rate) => {
+                self.rows.ask_rebuild(command.id, rate, &mut self.contents, ctx);
+                self.settle(ctx);
+            }
+            _ => ctx.answer_command(command.id, Err(CommandError::NotTaken)),
+        }
+    }
+
+    fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
+        self.rows.status(facts);
+        facts.push(("map_entries", self.directory.map_entries()));
+        facts.push(("unused_bytes", self.unused.bytes()));
+    }
+}
