@@ -54,7 +54,7 @@ impl ConfigError {
 }
 
 /// The ready-made stacks, in the order in which they are listed: the compared ones come first.
-const READY_MADE: [(&str, &str); COMPARED + 12] = [
+const READY_MADE: [(&str, &str); COMPARED + 13] = [
     ("cmr-only", include_str!("../../../stacks/cmr-only.toml")),
     ("smr-only", include_str!("../../../stacks/smr-only.toml")),
     ("lru", include_str!("../../../stacks/lru.toml")),
@@ -74,6 +74,7 @@ const READY_MADE: [(&str, &str); COMPARED + 12] = [
     ("raid1", include_str!("../../../stacks/raid1.toml")),
     ("raid4", include_str!("../../../stacks/raid4.toml")),
     ("raid5", include_str!("../../../stacks/raid5.toml")),
+    ("raid4smr", include_str!("../../../stacks/raid4smr.toml")),
     ("dedicated", include_str!("../../../stacks/dedicated.toml")),
 ];
 

@@ -53,11 +53,11 @@ impl Node for HostManagedConfig {
         asked: Asked,
         world: &World<'_>,
     ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
-        if asked.writer != Writer::Host {
+        if asked.writer == Writer::Layer {
             return Err(wrong(
                 &self.name,
-                &"no layer of this version writes zones in sequence, so nothing can stand on a \
-                  host-managed disk",
+                &"its zones must be written in sequence, which the node above does not do; accepted above \
+                  it: kind = \"raid4smr\", as one of its homes",
             ));
         }
         if world.is_part(&self.below) {

@@ -19,6 +19,7 @@ mod persistent_cache_settings;
 pub(super) mod policies;
 mod ports;
 mod raid;
+mod raid4smr;
 mod read_cache;
 mod reported;
 mod s_block;
@@ -38,6 +39,7 @@ pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{PolicyConfig, PoreConfig, policy_key};
 pub use raid::{Raid1Config, Raid4Config, Raid5Config};
+pub use raid4smr::Raid4SmrConfig;
 pub use read_cache::ReadCacheConfig;
 pub(super) use reported::Reported;
 pub use s_block::SBlockConfig;
@@ -202,6 +204,8 @@ kinds! {
     Raid4(Raid4Config, raid::Facts),
     /// Nodes with the parity on each by turns.
     Raid5(Raid5Config, raid::Facts),
+    /// Shingled nodes with a data disk for updates and a parity disk.
+    Raid4Smr(Raid4SmrConfig, raid4smr::Facts),
     /// A write buffer in memory.
     MemoryBuffer(MemoryBufferConfig, memory_buffer::Facts),
 }

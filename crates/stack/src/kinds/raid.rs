@@ -6,7 +6,7 @@ use super::{
     Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Place, Planned, Reported, World,
     Writer, wrong,
 };
-use crate::config::ConfigError;
+use crate::config::{ConfigError, StackConfig};
 use imbrex_core::array::{Level, Raid, RaidRows};
 use imbrex_core::counters::{ARRAY, Group, UNUSED};
 use imbrex_core::disk::Geometry;
@@ -55,6 +55,36 @@ pub(super) fn only_simulated(name: &str, kind: &str) -> String {
          accepted: stacks without arrays that have parity or copies, such as `striped` (imbrex compare takes \
          \"{kind}\")"
     )
+}
+
+/// Finds two members of an array that stand on one disk, which would be lost together.
+pub(super) fn check_disks(
+    name: &str,
+    members: &[&str],
+    config: &StackConfig,
+) -> Result<(), ConfigError> {
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for member in members {
+        let mut below = vec![*member];
+        while let Some(at) = below.pop() {
+            let node = config.node(at).expect("a checked stack");
+            if node.disk().is_none() {
+                below.extend(node.below());
+                continue;
+            }
+            if let Some((_, other)) = seen.iter().find(|(disk, _)| *disk == at) {
+                return Err(wrong(
+                    name,
+                    &format_args!(
+                        "its members `{other}` and `{member}` stand on one disk, `{at}`, and would be lost \
+                         together; accepted: members on disks of their own"
+                    ),
+                ));
+            }
+            seen.push((at, member));
+        }
+    }
+    Ok(())
 }
 
 /// What the members of an array are asked for.
@@ -183,6 +213,7 @@ impl<T: OfLevel + Kind> Node for T {
         asked: Asked,
         world: &World<'_>,
     ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        check_disks(self.name(), &self.below(), world.config)?;
         let rooms = self.rooms(world, asked.scale)?;
         let map = self.map(&rooms)?;
         if asked.blocks > map.blocks() {

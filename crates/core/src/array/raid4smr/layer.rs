@@ -116,6 +116,25 @@ impl Raid4Smr {
         Ok((layer, geometry))
     }
 
+    /// The bands of homes that tell such things of themselves, as far as a parity disk covers them.
+    ///
+    /// # Errors
+    /// When there are no two.
+    pub fn bands_of(
+        settings: &Raid4SmrSettings,
+        homes: &[&Geometry],
+        parity: BlockCount,
+    ) -> Result<HomeBands, Raid4SmrError> {
+        let mut bands = HomeBands::new(settings, homes)?;
+        let covered = parity.0 / bands.band_blocks();
+        if covered < 2 {
+            let needed = BlockCount(2 * bands.band_blocks());
+            return Err(Raid4SmrError::ShortParity { blocks: parity, needed });
+        }
+        bands.shorten(covered);
+        Ok(bands)
+    }
+
     fn around<'a, 'c>(
         &'a mut self,
         ctx: &'a mut Context<'c>,
@@ -291,7 +310,7 @@ impl Raid4Smr {
         }
         if self.rows.take_change() {
             let is_whole = self.can_collect();
-            let (collector, mut around) = self.around(ctx);
+            let (collector, around) = self.around(ctx);
             match is_whole {
                 false => collector.stop(),
                 true => {
@@ -333,16 +352,10 @@ fn lay_out(
     data: &Geometry,
     parity: &Geometry,
 ) -> Result<(HomeBands, u64), Raid4SmrError> {
-    let mut bands = HomeBands::new(settings, homes)?;
+    let bands = Raid4Smr::bands_of(settings, homes, parity.blocks)?;
     if bands.are_zones() && settings.placement == Placement::Static {
         return Err(Raid4SmrError::StaticZones);
     }
-    let covered = parity.blocks.0 / bands.band_blocks();
-    if covered < 2 {
-        let needed = BlockCount(2 * bands.band_blocks());
-        return Err(Raid4SmrError::ShortParity { blocks: parity.blocks, needed });
-    }
-    bands.shorten(covered);
     let most_collected = bands.band_blocks() * homes.len() as u64 - 1;
     if let Some(found) = settings.collect_at
         && !(1..=most_collected).contains(&found)

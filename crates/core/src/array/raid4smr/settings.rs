@@ -35,13 +35,14 @@ crate::words! {
     }
 }
 
-/// Where the bands of the homes come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BandSource {
-    /// The addresses of a home are cut into bands of tracks of this length, whatever lies below.
-    Assumed,
-    /// Bands begin on the tracks of the disk, with guards between them; each has as many tracks as it needs.
-    OfDisk,
+crate::words! {
+    /// Where the bands of the homes come from.
+    pub enum BandSource {
+        /// The addresses of a home are cut into bands of tracks of one length, whatever lies below.
+        Assumed = "arithmetic",
+        /// Bands begin on the tracks of the disk, with guards between them; each has as many tracks as it needs.
+        OfDisk = "disk",
+    }
 }
 
 /// Settings of RAID 4SMR.
@@ -195,7 +196,7 @@ impl fmt::Display for Raid4SmrError {
             Raid4SmrError::NoTracks { home } => write!(
                 f,
                 "bands = \"disk\", and home {home} does not tell its tracks; accepted: homes that are disks, \
-                 or bands = \"assumed\""
+                 or bands = \"arithmetic\""
             ),
             Raid4SmrError::ShortHome { home, blocks, needed } => write!(
                 f,

@@ -1,0 +1,325 @@
+//! RAID 4SMR: a parity array over shingled homes whose updates go to a data disk.
+
+use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, several};
+use super::raid::{check_disks, only_simulated, with_spares};
+use super::segment_geometry::blocks_of;
+use super::{
+    Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, Part, Place, Planned,
+    Reported, World, Writer, wrong,
+};
+use crate::config::ConfigError;
+use imbrex_core::array::raid4smr::{
+    BandSource, FirstWrite, HomeBands, Placement, Raid4Smr, Raid4SmrSettings, SlotOrder,
+};
+use imbrex_core::buffer::ContentKind;
+use imbrex_core::counters::{ARRAY, Group, RAID4SMR, UNUSED};
+use imbrex_core::disk::{Geometry, Media};
+use imbrex_core::units::BlockCount;
+use imbrex_drives::keys;
+use imbrex_drives::quantity::Size;
+use imbrex_drives::{AnyWord, DiskDesign, DiskOptions, Word};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+keys! {
+    /// A parity array over shingled homes.
+    pub struct Raid4SmrConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// The shingled homes, the disk that takes what is written again, and the one with the parity.
+        below: BelowNodes<Raid4SmrPorts> => "`{ homes = [..], data = .., parity = .. }`";
+        /// Nodes that take the place of members that are lost, in this order, and are rebuilt at once. Their
+        /// tracks do not overlap.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spares: Option<Vec<String>> => "a list of names", "none";
+        /// Where the bands of homes come from: by arithmetic over their addresses, or laid onto the tracks of
+        /// the drives, which contents need. Homes that are `host-managed` have their zones.
+        bands: Word<BandSource> = Word(BandSource::Assumed) => AnyWord;
+        /// Blocks of a track.
+        track_blocks: u64 = 200 => 1..=1_000_000;
+        /// Tracks of a band. On the tracks of a drive a band has the same number of blocks and as many tracks as
+        /// these need.
+        band_tracks: u64 = 200 => 1..=1_000_000;
+        /// A block gets the next free place when it is written first, home after home; or that of its address.
+        placement: Word<Placement> = Word(Placement::Append) => AnyWord;
+        /// With `static`, which first writes go home: those that destroy nothing, or all, as if tracks did not
+        /// overlap.
+        first_write: Word<FirstWrite> = Word(FirstWrite::Rule) => AnyWord;
+        /// Blocks of a band row on the data disk at which it is collected.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        collect_at: Option<CollectAt> => "1 to the blocks of a band row less one, or `\"never\"`", "the blocks of one band";
+        /// Which of the slots that were freed is used next, before new ones.
+        slots: Word<SlotOrder> = Word(SlotOrder::Lowest) => AnyWord;
+        /// What the data disk takes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data_capacity: Option<Size> => "4 KiB to the size of the data disk and the parity disk", "as much as both have room for";
+    }
+}
+
+/// The members of a RAID 4SMR.
+pub struct Raid4SmrPorts;
+
+impl Ports for Raid4SmrPorts {
+    const PORTS: &'static [PortKey] = &[several("homes"), one("data"), one("parity")];
+    const FORM: Form = Form::Table;
+}
+
+/// When a band row is collected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(try_from = "BlocksOrWord", into = "BlocksOrWord")]
+pub enum CollectAt {
+    /// At so many blocks.
+    Blocks(u64),
+    /// To make room alone.
+    Never,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(untagged)]
+enum BlocksOrWord {
+    Blocks(u64),
+    Word(String),
+}
+
+impl TryFrom<BlocksOrWord> for CollectAt {
+    type Error = String;
+
+    fn try_from(from: BlocksOrWord) -> Result<CollectAt, String> {
+        match from {
+            BlocksOrWord::Blocks(blocks) => Ok(CollectAt::Blocks(blocks)),
+            BlocksOrWord::Word(word) if word == "never" => Ok(CollectAt::Never),
+            BlocksOrWord::Word(word) => {
+                Err(format!("collect_at = \"{word}\"; accepted: a number of blocks, or \"never\""))
+            }
+        }
+    }
+}
+
+impl From<CollectAt> for BlocksOrWord {
+    fn from(from: CollectAt) -> BlocksOrWord {
+        match from {
+            CollectAt::Blocks(blocks) => BlocksOrWord::Blocks(blocks),
+            CollectAt::Never => BlocksOrWord::Word("never".into()),
+        }
+    }
+}
+
+impl Raid4SmrConfig {
+    fn homes(&self) -> &[String] {
+        self.below.several("homes")
+    }
+
+    fn spares(&self) -> &[String] {
+        self.spares.as_deref().unwrap_or_default()
+    }
+
+    fn settings(&self) -> Result<Raid4SmrSettings, ConfigError> {
+        let capacity = |size| blocks_of(&self.name, "data_capacity", size);
+        let settings = Raid4SmrSettings {
+            homes: self.homes().len(),
+            spares: self.spares().len(),
+            bands: self.bands.0,
+            track_blocks: self.track_blocks,
+            band_tracks: self.band_tracks,
+            placement: self.placement.0,
+            first_write: self.first_write.0,
+            collect_at: match self.collect_at {
+                // One band, which is as long as a zone where there are some.
+                None => Some(1),
+                Some(CollectAt::Blocks(blocks)) => Some(blocks),
+                Some(CollectAt::Never) => None,
+            },
+            slots: self.slots.0,
+            data_capacity: self.data_capacity.map(capacity).transpose()?,
+            offered: None,
+        };
+        settings.check().map_err(|error| wrong(&self.name, &error))?;
+        Ok(settings)
+    }
+
+    /// What a home will tell of itself.
+    fn home(&self, name: &str, world: &World<'_>, scale: u64) -> Result<Geometry, ConfigError> {
+        let blocks = world.room(name, scale)?;
+        let plain = Geometry::plain(blocks, Media::Shingled);
+        let node = world.config.node(name).expect("a checked stack");
+        if let NodeConfig::HostManaged(zoned) = node {
+            let model = &world.drive_below(&**zoned)?.model;
+            let zones = zoned.zones(model, blocks, scale).map_err(|error| wrong(name, &error))?;
+            return Ok(Geometry { zones: Some(Arc::new(zones)), ..plain });
+        }
+        if self.bands.0 == BandSource::Assumed {
+            return Ok(plain);
+        }
+        let Some(drive) = world.drives.get(name) else {
+            let words = format!(
+                "bands = \"disk\", and home `{name}` is no disk; accepted: nodes of kind \"disk\", or \
+                 bands = \"arithmetic\""
+            );
+            return Err(wrong(&self.name, &words));
+        };
+        let options = DiskOptions { scale, ..DiskOptions::default() };
+        let blank = DiskDesign::new(drive, options);
+        Ok(blank.map_err(|error| ConfigError::words(error.to_string()))?.geometry().clone())
+    }
+
+    /// The bands of the homes, as far as the parity disk covers them.
+    fn bands_of(
+        &self,
+        settings: &Raid4SmrSettings,
+        world: &World<'_>,
+        scale: u64,
+    ) -> Result<HomeBands, ConfigError> {
+        let homes = self.homes().iter().map(|name| self.home(name, world, scale));
+        let homes = homes.collect::<Result<Vec<_>, _>>()?;
+        let homes: Vec<&Geometry> = homes.iter().collect();
+        let parity = world.room(self.below.one("parity"), scale)?;
+        let bands = Raid4Smr::bands_of(settings, &homes, parity);
+        bands.map_err(|error| wrong(&self.name, &error))
+    }
+
+    fn too_much(&self, asked: BlockCount, room: BlockCount) -> ConfigError {
+        let (asked, room) = (asked.bytes(), room.bytes());
+        wrong(&self.name, &format_args!("{asked} B are asked of it; accepted: up to {room} B"))
+    }
+}
+
+impl Kind for Raid4SmrConfig {
+    const NAME: &'static str = "raid4smr";
+    const PLACE: Place = Place::Joint;
+}
+
+impl Node for Raid4SmrConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        with_spares(self.below.ports(), self.spares())
+    }
+
+    fn moves_addresses(&self) -> bool {
+        true
+    }
+
+    fn refused_by_serving(&self) -> Option<String> {
+        Some(only_simulated(&self.name, Self::NAME))
+    }
+
+    fn keeps(&self) -> Result<Keeps, ConfigError> {
+        Ok(Keeps::Unreadable("is an array with redundancy, which no image is yet"))
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        Ok(BlockCount(self.bands_of(&self.settings()?, world, scale)?.host_blocks()))
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        check_disks(&self.name, &self.below(), world.config)?;
+        let mut settings = self.settings()?;
+        let scale = asked.scale;
+        let mut bands = self.bands_of(&settings, world, scale)?;
+        if self.collect_at.is_none() {
+            settings.collect_at = Some(bands.band_blocks());
+        }
+        let room = BlockCount(bands.host_blocks());
+        if asked.blocks > room {
+            return Err(self.too_much(asked.blocks, room));
+        }
+        let is_all = asked.blocks == room;
+        let of_band_row = bands.band_blocks() * settings.homes as u64;
+        bands.shorten(asked.blocks.0.div_ceil(of_band_row) + 1);
+        settings.offered = Some(asked.blocks);
+        let room = |name: &str| world.room(name, scale);
+        let (data, parity) = (room(self.below.one("data"))?, room(self.below.one("parity"))?);
+        let slots = settings.data_capacity.unwrap_or(data.min(parity));
+        let home = |at: usize, name: &String| -> Result<Asked, ConfigError> {
+            let is_disk = world.drive_of(name).is_some() || self.shows_zones_at(name, world);
+            let whole = is_all || self.bands.0 == BandSource::OfDisk || !world.options.trim_disks;
+            let blocks = match whole || self.shows_zones_at(name, world) {
+                true => room(name)?,
+                false => BlockCount(bands.end_of(at)),
+            };
+            let writer = if is_disk { Writer::Tracks { whole } } else { Writer::Layer };
+            Ok(Asked { blocks, scale, writer, is_part: false })
+        };
+        let homes = self.homes().iter().enumerate().map(|(at, name)| home(at, name));
+        let mut asks = homes.collect::<Result<Vec<_>, _>>()?;
+        let beside = |blocks| Asked { blocks, scale, writer: Writer::Layer, is_part: false };
+        let rows = BlockCount(bands.rows());
+        let used = (0..settings.homes).map(|at| BlockCount(bands.end_of(at))).max();
+        let longest = used.unwrap_or_default().max(rows).max(slots);
+        asks.push(beside(if is_all { data } else { slots.min(data) }));
+        asks.push(beside(if is_all { parity } else { rows.max(slots).min(parity) }));
+        for spare in self.spares() {
+            asks.push(beside(longest.min(room(spare)?)));
+        }
+        let planned = PlannedRaid4Smr { name: self.name.clone(), settings };
+        Ok((Box::new(planned), asks))
+    }
+}
+
+impl Raid4SmrConfig {
+    fn shows_zones_at(&self, name: &str, world: &World<'_>) -> bool {
+        world.config.node(name).is_some_and(|node| node.node().shows_zones())
+    }
+}
+
+struct PlannedRaid4Smr {
+    name: String,
+    settings: Raid4SmrSettings,
+}
+
+impl PlannedRaid4Smr {
+    /// Finds what would be counted right and hold the wrong data.
+    fn check_contents(&self, below: &Below<'_>) -> Result<(), ConfigError> {
+        if self.settings.first_write == FirstWrite::Free {
+            return Err(wrong(
+                &self.name,
+                &"first_write = \"free\", which destroys blocks of other tracks; accepted where disks hold \
+                  contents: \"rule\"",
+            ));
+        }
+        let homes = &below.offers[..self.settings.homes];
+        let overlaps = |offer: &&&Offer| {
+            let tracks = offer.geometry.tracks.as_deref();
+            tracks.is_some_and(|tracks| tracks.conventional_prefix() < offer.geometry.blocks)
+        };
+        match homes.iter().find(overlaps) {
+            Some(_) if self.settings.bands == BandSource::Assumed => Err(wrong(
+                &self.name,
+                &"bands = \"arithmetic\" over drives whose tracks overlap; accepted where disks hold \
+                  contents: \"disk\"",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Planned for PlannedRaid4Smr {
+    fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        if known.contents != ContentKind::Counted {
+            self.check_contents(below)?;
+        }
+        let geometries: Vec<_> = below.offers.iter().map(|offer| &offer.geometry).collect();
+        let built = Raid4Smr::new(self.settings.clone(), &geometries);
+        let (layer, geometry) = built.map_err(|error| wrong(&self.name, &error))?;
+        Ok(Part {
+            body: Body::Layer(Box::new(layer)),
+            offer: Offer::over(geometry),
+            facts: super::Facts::Raid4Smr(Facts),
+        })
+    }
+}
+
+/// What a report needs to know of the array: what it counts.
+pub struct Facts;
+
+impl Reported for Facts {
+    fn groups(&self) -> Vec<Group> {
+        vec![ARRAY, RAID4SMR, UNUSED]
+    }
+}
