@@ -20,7 +20,7 @@ CIRCLES_KNOWN = {
     "report": [4],
     "serve": [9, 6],
     "sim": [11, 6],
-    "stack": [29],
+    "stack": [31],
     "traces": [6],
 }
 STRUCT_FIELDS_MAX = 20
