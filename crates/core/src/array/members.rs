@@ -17,7 +17,7 @@ enum State {
     Out,
     /// Nothing: a new disk is there that nobody has asked to be rebuilt.
     Blank,
-    /// The rows before this one.
+    /// The rows before this one: it is being rebuilt, or was when another member was lost.
     Rebuilding(u64),
 }
 
@@ -114,13 +114,7 @@ impl Members {
         self.members.len() - self.whole.len() as usize
     }
 
-    /// Columns that are being rebuilt.
-    pub fn rebuilding(&self) -> usize {
-        let rebuilding = |member: &&Member| matches!(member.state, State::Rebuilding(_));
-        self.members.iter().filter(rebuilding).count()
-    }
-
-    /// A column that has nothing and is not being rebuilt.
+    /// A column that has nothing.
     pub fn missing(&self) -> Option<usize> {
         let missing = |member: &Member| matches!(member.state, State::Out | State::Blank);
         self.members.iter().position(missing)
@@ -187,8 +181,8 @@ impl Members {
         self.whole = self.whole.or(Columns::of(column));
     }
 
-    /// A rebuild has stopped: what it has written counts for nothing.
-    pub fn stop_rebuild(&mut self, column: usize) {
+    /// A rebuild cannot go on for a fault of its own: what it has written counts for nothing.
+    pub fn give_up_rebuild(&mut self, column: usize) {
         if matches!(self.members[column].state, State::Rebuilding(_)) {
             self.members[column].state = State::Blank;
         }

@@ -12,7 +12,19 @@ use crate::operation::{Cause, Operation, Tag};
 struct InFlight {
     owner: Owner,
     column: usize,
+    /// The node that stood for the column.
+    port: Port,
     is_read: bool,
+}
+
+/// An operation that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub owner: Owner,
+    pub column: usize,
+    /// The node that stood for the column when it was sent. Another one may have taken its place.
+    pub port: Port,
+    pub is_read: bool,
 }
 
 /// The operations that are in flight, each with whom it is for.
@@ -50,7 +62,7 @@ impl Operations {
                     (Extent::new(start.0, blocks), part)
                 }
             };
-            let tag = Tag(u64::from(self.0.add(InFlight { owner, column, is_read })));
+            let tag = Tag(u64::from(self.0.add(InFlight { owner, column, port, is_read })));
             ctx.issue(Issue { port, operation, extent, buffer: part, cause, tag });
             (issued, done) = (issued + 1, done + extent.blocks.0);
             if done == rows.blocks.0 {
@@ -67,15 +79,15 @@ impl Operations {
         extent: Extent,
         ctx: &mut Context<'_>,
     ) {
-        let tag = Tag(u64::from(self.0.add(InFlight { owner, column, is_read: false })));
+        let tag = Tag(u64::from(self.0.add(InFlight { owner, column, port, is_read: false })));
         let (operation, cause) = (Operation::ZoneReset, Cause::Cleaning);
         let buffer = BufferSlice::EMPTY;
         ctx.issue(Issue { port, operation, extent, buffer, cause, tag });
     }
 
-    /// Whom an operation that has ended is for, its column, and whether it has read.
-    pub fn take(&mut self, tag: Tag) -> (Owner, usize, bool) {
-        let InFlight { owner, column, is_read } = self.0.take(tag.0 as u32);
-        (owner, column, is_read)
+    /// What an operation that has ended was.
+    pub fn take(&mut self, tag: Tag) -> Done {
+        let InFlight { owner, column, port, is_read } = self.0.take(tag.0 as u32);
+        Done { owner, column, port, is_read }
     }
 }

@@ -130,16 +130,18 @@ impl Rows {
             return false;
         }
         let (column, rows) = (rebuild.column, rebuild.rows);
-        let Some(start) = map.next_held(column, rebuild.next).filter(|row| *row < rows) else {
-            rebuild.next = rows;
+        if rebuild.next == rows {
             self.members.end_rebuild(column);
             self.end_rebuild(ctx);
             return true;
-        };
-        let chunk = Extent::new(start, CHUNK_ROWS.min(rows - start));
+        }
+        let start = map.next_held(column, rebuild.next).map_or(rows, |row| row.min(rows));
+        // What is locked begins where the last rows have ended: a write there may be on its way.
+        let end = rows.min(start + CHUNK_ROWS);
+        let chunk = Extent::new(rebuild.next, end - rebuild.next);
         rebuild.chunk = Some(chunk);
         if let Some(rate) = rebuild.rate {
-            let ns = u128::from(chunk.blocks.0 * BLOCK_BYTES) * 1_000_000_000;
+            let ns = u128::from((end - start) * BLOCK_BYTES) * 1_000_000_000;
             rebuild.not_before =
                 ctx.now() + Duration((ns / u128::from(rate.bytes_per_s.max(1))) as u64);
         }
@@ -147,17 +149,22 @@ impl Rows {
         true
     }
 
-    /// Rows of a rebuild have come to an end, still locked against all others.
-    pub(super) fn chunk_ended(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+    /// The rows of a rebuild before `end` are done, or could not be. Nobody else has had them yet.
+    pub(super) fn chunk_ended(
+        &mut self,
+        end: u64,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) {
         let rebuild = self.rebuild.as_mut().expect("rows of a rebuild");
-        let chunk = rebuild.chunk.take().expect("rows of a rebuild");
+        rebuild.chunk = None;
         if result.is_err() {
             rebuild.stopped.get_or_insert("a block could not be read or written");
         }
         if rebuild.stopped.is_some() {
             return;
         }
-        rebuild.next = chunk.end().0;
+        rebuild.next = end;
         for id in &rebuild.commands {
             ctx.tell_progress(*id, rebuild.next, rebuild.rows);
         }
@@ -188,7 +195,10 @@ impl Rows {
     fn end_rebuild(&mut self, ctx: &mut Context<'_>) {
         let Some(rebuild) = self.rebuild.take() else { return };
         self.has_changed = true;
-        self.members.stop_rebuild(rebuild.column);
+        // After a second loss what it has of its rows is worth all the more.
+        if rebuild.stopped.is_some() && self.members.lacking() == 1 {
+            self.members.give_up_rebuild(rebuild.column);
+        }
         let result = match rebuild.stopped {
             None => Ok(()),
             Some(why) => {

@@ -1,9 +1,9 @@
 //! The requests of an array, and the work on its rows that they are made of.
 
 use super::members::{Loss, Members};
-use super::operations::Operations;
+use super::operations::{Done, Operations};
 use super::plan::{Method, Segment, plan_write, sources};
-use super::rebuild::Rebuild;
+use super::rebuild::{CHUNK_ROWS, Rebuild};
 use super::task::{Piece, Step, Task, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
@@ -43,10 +43,6 @@ pub(super) enum Owner {
 pub struct Ended {
     /// The word that the layer chose.
     pub word: u64,
-    /// Its column.
-    pub column: usize,
-    /// Whether it has read.
-    pub is_read: bool,
     /// What happened.
     pub result: Result<(), IoError>,
 }
@@ -77,6 +73,8 @@ pub struct Rows {
     epoch: u8,
     /// Ends of the layer's own operations.
     ended: VecDeque<Ended>,
+    /// Parts that write and have come to nothing, at least in part.
+    failed_writes: VecDeque<u32>,
     /// A member was lost or has come back, which the layer has not heard of.
     pub(super) has_changed: bool,
     /// No member lacked a row when the gauges were set last.
@@ -99,6 +97,7 @@ impl Rows {
             in_epoch: [0; 2],
             epoch: 0,
             ended: VecDeque::new(),
+            failed_writes: VecDeque::new(),
             has_changed: false,
             was_whole: false,
         }
@@ -364,6 +363,12 @@ impl Rows {
             Work::Own { .. } => entry.failure = entry.error,
         }
         entry.segments = segments;
+        if let Work::Rebuild { .. } = entry.work {
+            entry.keep_first_rows(CHUNK_ROWS);
+            if entry.segments.is_empty() {
+                return self.end_task(task, map, ctx);
+            }
+        }
         if entry.segments.iter().any(|segment| segment.method == Method::Impossible) {
             entry.failure = entry.failure.or(entry.error).or(Some(IoError::Lost));
             if entry.work != Work::Write {
@@ -430,6 +435,7 @@ impl Rows {
     }
 
     fn begin_writing<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+        self.leave_out_lost_rows(task, map);
         let entry = &mut self.tasks[task];
         entry.step = Step::Writing;
         let changed = match entry.work {
@@ -455,31 +461,61 @@ impl Rows {
         }
     }
 
+    /// Members may have been lost since a write was planned: rows of which neither the data nor a parity that
+    /// covers it would be written come to nothing.
+    fn leave_out_lost_rows<M: RowMap>(&mut self, task: u32, map: &M) {
+        let entry = &mut self.tasks[task];
+        if entry.work != Work::Write || self.members.is_whole() {
+            return;
+        }
+        for segment in &mut entry.segments {
+            let there = self.members.with_row(segment.rows.end().0 - 1);
+            let is_kept = match map.redundancy() {
+                Redundancy::Copies => !segment.written.and(there).is_empty(),
+                Redundancy::Parity => {
+                    let has_parity = segment.method != Method::None && there.has(segment.parity);
+                    has_parity || segment.written.without(there).is_empty()
+                }
+            };
+            if !is_kept {
+                segment.method = Method::Impossible;
+                entry.failure = entry.failure.or(Some(IoError::Lost));
+            }
+        }
+    }
+
     fn write_new<M: RowMap>(&mut self, task: u32, column: usize, map: &M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         let members = &self.members;
-        let is_rebuild = matches!(entry.work, Work::Rebuild { .. });
         let mut issued = 0;
-        let port = members.port(column);
+        let to = (column, members.port(column));
+        let owner = Owner::Task(task);
+        if matches!(entry.work, Work::Rebuild { .. }) {
+            // In one piece, zeroes between: tracks that overlap are written in their order.
+            let first = entry.segments.first().expect("rows to rebuild").rows.start;
+            let last = entry.segments.last().expect("rows to rebuild").rows.end();
+            let rows = Extent::between(first, last);
+            let buffer = entry.part(entry.new[column], rows);
+            let operation = (entry.write, Cause::Rebuild);
+            entry.outstanding +=
+                self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
+            return;
+        }
         let gets = |segment: &Segment| {
-            let is_there = || members.with_row(segment.rows.end().0 - 1).has(column);
-            is_rebuild || (segment.changed().has(column) && is_there())
+            segment.changed().has(column) && members.with_row(segment.rows.end().0 - 1).has(column)
         };
         for rows in runs_of(&entry.segments, gets) {
             // Of columns that bear parity by turns data and parity are one run.
             let is_data = |segment: &Segment| {
                 rows.contains(segment.rows.start) && segment.written.has(column)
             };
-            let has_data = entry.segments.iter().any(is_data);
             let cause = match entry.work {
-                Work::Rebuild { .. } => Cause::Rebuild,
                 Work::Own { .. } => entry.cause,
-                _ if has_data => entry.cause,
+                _ if entry.segments.iter().any(is_data) => entry.cause,
                 _ => Cause::Parity,
             };
             let buffer = entry.part(entry.new[column], rows);
-            let (to, operation) = ((column, port), (entry.write, cause));
-            let owner = Owner::Task(task);
+            let operation = (entry.write, cause);
             issued += self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
         }
         entry.outstanding += issued;
@@ -510,17 +546,24 @@ impl Rows {
         map: &mut M,
         ctx: &mut Context<'_>,
     ) {
-        let (owner, column, is_read) = self.operations.take(completion.tag);
+        let done = self.operations.take(completion.tag);
         let result = completion.result;
-        match owner {
-            Owner::Layer(word) => self.ended.push_back(Ended { word, column, is_read, result }),
+        match done.owner {
+            Owner::Layer(word) => {
+                if let Err(error) = result
+                    && (!done.is_read || error == IoError::Lost)
+                {
+                    self.member_failed(done, error, map, ctx);
+                }
+                self.ended.push_back(Ended { word, result });
+            }
             Owner::Flush(job) => {
-                let result = self.flush_ended(column, result, map, ctx);
+                let result = self.flush_ended(done, result, map, ctx);
                 self.end_part(job, result, ctx);
             }
             Owner::Task(task) => {
                 if let Err(error) = result {
-                    self.operation_failed(task, column, is_read, error, map, ctx);
+                    self.operation_failed(task, done, error, map, ctx);
                 }
                 self.tasks[task].outstanding -= 1;
                 if self.tasks[task].outstanding == 0 {
@@ -534,21 +577,28 @@ impl Rows {
     fn operation_failed<M: RowMap>(
         &mut self,
         task: u32,
-        column: usize,
-        is_read: bool,
+        done: Done,
         error: IoError,
         map: &M,
         ctx: &mut Context<'_>,
     ) {
         let entry = &mut self.tasks[task];
         entry.error.get_or_insert(error);
-        match is_read {
-            true => entry.unreadable = entry.unreadable.or(Columns::of(column)),
-            false => entry.unwritten = entry.unwritten.or(Columns::of(column)),
+        if done.is_read {
+            entry.unreadable = entry.unreadable.or(Columns::of(done.column));
         }
-        if !is_read || error == IoError::Lost {
-            self.member_failed(column, error, map, ctx);
+        if !done.is_read || error == IoError::Lost {
+            self.member_failed(done, error, map, ctx);
         }
+        if !done.is_read && self.stands(done) {
+            let entry = &mut self.tasks[task];
+            entry.unwritten = entry.unwritten.or(Columns::of(done.column));
+        }
+    }
+
+    /// True when the member of an operation is there still, and no other in its place.
+    fn stands(&self, done: Done) -> bool {
+        self.members.is_present(done.column) && self.members.port(done.column) == done.port
     }
 
     /// All operations of a step have ended.
@@ -578,9 +628,8 @@ impl Rows {
         }
         let entry = &mut self.tasks[task];
         if let Some(error) = entry.error.take() {
-            let is_there = entry.unwritten.iter().any(|it| self.members.is_present(it));
             let is_lost = matches!(entry.work, Work::Rebuild { .. })
-                || is_there
+                || !entry.unwritten.is_empty()
                 || !has_enough(&self.members, map.redundancy());
             entry.failure = entry.failure.or(is_lost.then_some(error));
         }
@@ -602,13 +651,11 @@ impl Rows {
     /// Parity was written for work of the layer's own. Where that has failed, nothing can be believed of it.
     fn own_written<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
-        let rows = entry.rows;
-        if entry.error.take().is_some() {
-            let parity = map.parity_of(rows.start.0);
-            if self.members.is_present(parity) {
-                self.members.put_out(parity);
-                self.lost_column(parity, map, ctx);
-            }
+        entry.error = None;
+        let parity = map.parity_of(entry.rows.start.0);
+        if entry.unwritten.has(parity) && self.members.is_present(parity) {
+            self.members.put_out(parity);
+            self.lost_column(parity, map, ctx);
         }
     }
 
@@ -641,16 +688,18 @@ impl Rows {
             let granted = &mut self.granted;
             self.locks.unlock(task, |task| granted.push_back(task));
         }
+        if result.is_err() && work == Work::Write {
+            self.failed_writes.push_back(task);
+        }
         match (job, work) {
             (Some(job), _) => {
                 self.in_epoch[usize::from(epoch & 1)] -= 1;
                 self.end_part(job, result, ctx);
             }
             (None, Work::Own { word }) => {
-                let column = map.parity_of(rows.start.0);
-                self.ended.push_back(Ended { word, column, is_read: true, result });
+                self.ended.push_back(Ended { word, result });
             }
-            (None, _) => self.chunk_ended(result, ctx),
+            (None, _) => self.chunk_ended(rows.end().0, result, ctx),
         }
     }
 
@@ -703,18 +752,19 @@ impl Rows {
 
     fn flush_ended<M: RowMap>(
         &mut self,
-        column: usize,
+        done: Done,
         result: Result<(), IoError>,
         map: &M,
         ctx: &mut Context<'_>,
     ) -> Result<(), IoError> {
+        let column = done.column;
         let result = match self.members.flush_failure(column) {
             Some(error) => Err(error),
             None => result,
         };
         let Err(error) = result else { return Ok(()) };
-        self.member_failed(column, error, map, ctx);
-        if !self.members.is_present(column) && has_enough(&self.members, map.redundancy()) {
+        self.member_failed(done, error, map, ctx);
+        if !self.stands(done) && has_enough(&self.members, map.redundancy()) {
             return Ok(());
         }
         if error != IoError::Lost {
@@ -726,11 +776,14 @@ impl Rows {
     /// A write or a flush of a member has failed: the array goes on without it, if it can.
     fn member_failed<M: RowMap>(
         &mut self,
-        column: usize,
+        Done { column, port, .. }: Done,
         error: IoError,
         map: &M,
         ctx: &mut Context<'_>,
     ) {
+        if self.members.port(column) != port {
+            return;
+        }
         let others_have_all = match map.redundancy() {
             Redundancy::Parity => self.members.lacking() == 0,
             Redundancy::Copies => self.members.lacking() + 1 < self.members.columns(),
@@ -745,15 +798,6 @@ impl Rows {
     fn lost_column<M: RowMap>(&mut self, column: usize, map: &M, ctx: &mut Context<'_>) {
         self.has_changed = true;
         self.stop_rebuild_without(column, map, ctx);
-    }
-
-    /// An operation that the layer has issued for work of its own has failed.
-    pub fn own_failed<M: RowMap>(&mut self, ended: Ended, map: &M, ctx: &mut Context<'_>) {
-        if let Err(error) = ended.result
-            && (!ended.is_read || error == IoError::Lost)
-        {
-            self.member_failed(ended.column, error, map, ctx);
-        }
     }
 
     /// The node behind a port is lost.
@@ -791,6 +835,12 @@ impl Rows {
     /// The next of the layer's own operations that has ended.
     pub fn next_ended(&mut self) -> Option<Ended> {
         self.ended.pop_front()
+    }
+
+    /// The next part that writes and has come to nothing, at least in part. It is asked for in the same event,
+    /// before its number names another one.
+    pub fn next_failed_write(&mut self) -> Option<u32> {
+        self.failed_writes.pop_front()
     }
 
     fn enter_epoch(&mut self, task: u32) {
@@ -846,7 +896,7 @@ impl Rows {
         if core::mem::replace(&mut self.was_whole, is_whole) && is_whole {
             return;
         }
-        let rebuilding = self.members.rebuilding();
+        let rebuilding = usize::from(self.rebuild.is_some());
         ctx.gauge(Gauge::RebuildingMembers, rebuilding as u64);
         ctx.gauge(Gauge::MissingMembers, (self.members.lacking() - rebuilding) as u64);
         let progress = self.rebuild.as_ref().map_or(0, Rebuild::progress);

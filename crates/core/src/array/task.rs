@@ -6,6 +6,7 @@ use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::operation::{Cause, Operation};
+use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// What is done.
@@ -147,6 +148,19 @@ impl Task {
         (self.unreadable, self.unwritten) = (Columns::NONE, Columns::NONE);
         (self.outstanding, self.error, self.failure) = (0, None, None);
         (self.before, self.behind, self.lane) = (None, None, None);
+    }
+
+    /// Shortens the rows to so many from the first segment on; all others are still locked, and are not done.
+    pub fn keep_first_rows(&mut self, rows: u64) {
+        let Some(first) = self.segments.first() else { return };
+        let start = first.rows.start;
+        let end = (start.0 + rows).min(self.rows.end().0);
+        self.rows = Extent::between(start, Lba(end));
+        self.segments.retain_mut(|segment| {
+            let inside = segment.rows.intersection(self.rows);
+            segment.rows = inside.unwrap_or(Extent::EMPTY);
+            inside.is_some()
+        });
     }
 
     /// The part of a buffer as long as the rows that some of them have.

@@ -29,17 +29,30 @@ pub enum Step {
     Draining,
 }
 
+/// What a write has changed of where blocks are, to be undone if it comes to nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// The places of blocks that go home.
+    pub homes: Vec<Place>,
+    /// Blocks that got a slot: place, slot, whether they were written before.
+    pub new_slots: Vec<(Place, u64, bool)>,
+}
+
+impl Changes {
+    /// Nothing.
+    pub fn clear(&mut self) {
+        self.homes.clear();
+        self.new_slots.clear();
+    }
+}
+
 /// A write that waits until the collection is done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Waiting {
     /// The part of the request.
     pub task: u32,
     /// The place of its first row, where it goes home.
     pub goes_home: Option<Place>,
-    /// The places of all blocks that go home.
-    pub homes: Vec<Place>,
-    /// The blocks that got a slot for it: place, slot, whether they were written before.
-    pub new_slots: Vec<(Place, u64, bool)>,
 }
 
 /// A band row on its way.

@@ -1,6 +1,6 @@
 //! Carries out what was decided: band rows go to the spare one, one after the other.
 
-use super::collection::{Collection, Step, Waiting};
+use super::collection::{Changes, Collection, Step, Waiting};
 use super::contents::Contents;
 use super::directory::{Decision, Directory, Place};
 use crate::array::plan::{Method, Segment};
@@ -36,6 +36,8 @@ pub struct Around<'a, 'c> {
     pub directory: &'a mut Directory,
     pub contents: &'a mut Contents,
     pub rows: &'a mut Rows,
+    /// Of each part that writes what it has changed in the directory.
+    pub changes: &'a [Changes],
     pub ctx: &'a mut Context<'c>,
 }
 
@@ -172,7 +174,7 @@ impl Collector {
     }
 
     fn release_waiting(&self, waiting: &Waiting, around: &mut Around<'_, '_>) {
-        let Around { directory, contents, rows, ctx } = around;
+        let Around { directory, contents, rows, ctx, .. } = around;
         let lane = waiting.goes_home.map(|place| {
             let row = self.row_of(place, directory, contents);
             rows.move_to(waiting.task, row);
@@ -192,13 +194,20 @@ impl Collector {
     /// writes that have waited for their slots get none.
     fn give_up(&mut self, around: &mut Around<'_, '_>) {
         for at in 0..self.queue.len() {
-            if !self.queue[at].is_final() {
-                for waiting in core::mem::take(&mut self.queue[at].waiting) {
-                    self.refuse(at, &waiting, around);
-                }
+            if self.queue[at].is_final() {
+                continue;
+            }
+            let number = self.queue[at].number;
+            for Waiting { task, .. } in core::mem::take(&mut self.queue[at].waiting) {
+                self.undo(&around.changes[task as usize], number, around.directory);
+                around.rows.abandon(task, IoError::NoSpace, around.ctx);
             }
         }
-        while let Some(last) = self.queue.pop_back_if(|it| !it.is_final()) {
+        while let Some(last) = self.queue.pop_back() {
+            if last.is_final() {
+                self.queue.push_back(last);
+                break;
+            }
             around.directory.take_back(&last.decision);
             release(&last, around.ctx);
         }
@@ -211,18 +220,18 @@ impl Collector {
         }
     }
 
-    /// A write that waits for a collection is not made. A later collection may count on its blocks.
-    fn refuse(&mut self, at: usize, waiting: &Waiting, around: &mut Around<'_, '_>) {
-        for place in &waiting.homes {
-            around.directory.undo_home(*place);
+    /// A write has come to nothing: its blocks are where they were before. It has waited for the collection
+    /// `after`, if for any; one that was decided later may count on its blocks.
+    pub fn undo(&mut self, changes: &Changes, after: u64, directory: &mut Directory) {
+        for place in &changes.homes {
+            directory.undo_home(*place);
         }
-        for (place, slot, was_live) in &waiting.new_slots {
-            around.directory.undo(*place, *slot, *was_live);
-            for later in self.queue.iter_mut().skip(at + 1) {
+        for (place, slot, was_live) in &changes.new_slots {
+            directory.undo(*place, *slot, *was_live);
+            for later in self.queue.iter_mut().filter(|it| it.number > after) {
                 later.decision.saved.retain(|saved| *saved != (*place, *slot));
             }
         }
-        around.rows.abandon(waiting.task, IoError::NoSpace, around.ctx);
     }
 }
 

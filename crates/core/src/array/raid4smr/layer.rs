@@ -1,7 +1,7 @@
 //! The layer of RAID 4SMR.
 
 use super::bands::HomeBands;
-use super::collection::Waiting;
+use super::collection::{Changes, Waiting};
 use super::collector::{Around, Collector};
 use super::contents::Contents;
 use super::directory::{Directory, Place, Target};
@@ -35,10 +35,8 @@ struct Run {
     blocks: Vec<(u64, usize, u64)>,
     /// The collection that must be done first.
     after: Option<u64>,
-    /// The places of blocks that go home.
-    homes: Vec<Place>,
-    /// Blocks that got a slot for it.
-    new_slots: Vec<(Place, u64, bool)>,
+    /// What it changes in the directory.
+    changes: Changes,
 }
 
 /// RAID 4SMR: shingled homes, a data disk for what is written again, and a parity disk.
@@ -53,6 +51,8 @@ pub struct Raid4Smr {
     /// Blocks of the members that are in no row of use.
     unused: BlockCount,
     run: Run,
+    /// Of each part that writes what it has changed in the directory.
+    changes: Vec<Changes>,
     /// For each column the pieces of a read that is taken apart.
     pieces: Vec<Vec<Piece>>,
     starts: Vec<u64>,
@@ -110,6 +110,7 @@ impl Raid4Smr {
             contents: Contents::new(bands, homes, slots),
             unused: BlockCount(offered.saturating_sub(in_use)),
             run: Run::default(),
+            changes: Vec::new(),
             pieces: vec![Vec::new(); columns],
             starts: vec![0; columns],
         };
@@ -139,8 +140,8 @@ impl Raid4Smr {
         &'a mut self,
         ctx: &'a mut Context<'c>,
     ) -> (&'a mut Collector, Around<'a, 'c>) {
-        let Raid4Smr { directory, contents, rows, collector, .. } = self;
-        (collector, Around { directory, contents, rows, ctx })
+        let Raid4Smr { directory, contents, rows, collector, changes, .. } = self;
+        (collector, Around { directory, contents, rows, changes, ctx })
     }
 
     fn can_collect(&self) -> bool {
@@ -210,7 +211,7 @@ impl Raid4Smr {
                 Target::Slot { slot, place, is_new, was_live } => {
                     self.go_to_slot(job, at, slot, ctx);
                     if is_new {
-                        self.run.new_slots.push((place, slot, was_live));
+                        self.run.changes.new_slots.push((place, slot, was_live));
                     }
                 }
                 Target::NoSlot | Target::Nowhere => {
@@ -240,7 +241,7 @@ impl Raid4Smr {
         }
         self.add(at, self.directory.home_of(place), row, after);
         self.run.goes_home = true;
-        self.run.homes.push(place);
+        self.run.changes.homes.push(place);
     }
 
     fn go_to_slot(&mut self, job: u32, at: u64, slot: u64, ctx: &mut Context<'_>) {
@@ -283,29 +284,37 @@ impl Raid4Smr {
         }
         self.run.blocks.clear();
         let goes_home = self.run.goes_home.then_some(self.run.first_place);
+        if self.changes.len() <= task as usize {
+            self.changes.resize_with(task as usize + 1, Changes::default);
+        }
+        core::mem::swap(&mut self.changes[task as usize], &mut self.run.changes);
+        self.run.changes.clear();
         match self.run.after.take() {
-            Some(number) => {
-                let new_slots = core::mem::take(&mut self.run.new_slots);
-                let homes = core::mem::take(&mut self.run.homes);
-                self.collector.wait(number, Waiting { task, goes_home, homes, new_slots });
-            }
+            Some(number) => self.collector.wait(number, Waiting { task, goes_home }),
             None => {
-                self.run.new_slots.clear();
-                self.run.homes.clear();
                 let lane = goes_home.map(|place| {
                     let row = self.collector.row_of(place, &self.directory, &self.contents);
                     self.rows.move_to(task, row);
                     row / self.contents.bands().band_blocks()
                 });
                 self.rows.start(task, lane, &mut self.contents, ctx);
+                self.undo_failed();
             }
+        }
+    }
+
+    /// Blocks of writes that have come to nothing are where they were before.
+    fn undo_failed(&mut self) {
+        while let Some(task) = self.rows.next_failed_write() {
+            let changes = &self.changes[task as usize];
+            self.collector.undo(changes, 0, &mut self.directory);
         }
     }
 
     /// Members may have been lost or come back: what must be decided for that is.
     fn settle(&mut self, ctx: &mut Context<'_>) {
+        self.undo_failed();
         while let Some(ended) = self.rows.next_ended() {
-            self.rows.own_failed(ended, &self.contents, ctx);
             self.collector.ended(ended.word, ended.result);
         }
         if self.rows.take_change() {

@@ -1,0 +1,116 @@
+//! Arrays over small disks.
+
+use crate::common::harness::{JumpingClock, Medium, MemoryDisk};
+use imbrex_core::array::raid4smr::{Raid4Smr, Raid4SmrSettings};
+use imbrex_core::array::{Level, Raid};
+use imbrex_core::buffer::{Buffers, ContentKind};
+use imbrex_core::disk::{Disk, Geometry, Media, TrackTable};
+use imbrex_core::engine::Engine;
+use imbrex_core::layer::Layer;
+use imbrex_core::lifecycle::{Start, Uuid};
+use imbrex_core::rng::Rng;
+use imbrex_core::stack::{DiskId, NodeId, StackBuilder};
+use imbrex_core::units::BlockCount;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+const LATENCY_MAX_NS: u64 = 3000;
+/// Tracks of the homes: blocks of each, and how many a write destroys behind it.
+pub const TRACK: (u64, u64) = (4, 2);
+
+/// An array and its disks.
+pub struct World {
+    pub engine: Engine,
+    pub clock: JumpingClock,
+    pub array: NodeId,
+    pub nodes: Vec<NodeId>,
+    pub media: Vec<Rc<RefCell<Medium>>>,
+    geometries: Vec<Geometry>,
+    rng: Rng,
+}
+
+/// A disk whose tracks overlap.
+pub fn shingled(tracks: u64) -> Geometry {
+    let table = TrackTable::new([(tracks, TRACK.0)], BlockCount(0), TRACK.1);
+    Geometry {
+        tracks: Some(Arc::new(table)),
+        is_blank: true,
+        ..Geometry::plain(BlockCount(tracks * TRACK.0), Media::Shingled)
+    }
+}
+
+/// A disk that takes writes anywhere.
+pub fn plain(blocks: u64) -> Geometry {
+    Geometry { is_blank: true, ..Geometry::plain(BlockCount(blocks), Media::Conventional) }
+}
+
+/// A new disk.
+fn disk(geometry: &Geometry, seed: u64) -> MemoryDisk {
+    let disk = MemoryDisk::new(geometry.clone(), seed, LATENCY_MAX_NS);
+    match geometry.tracks.is_some() {
+        true => disk.destructive(),
+        false => disk,
+    }
+}
+
+impl World {
+    pub fn raid(level: Level, disks: &[u64], spares: usize, seed: u64) -> World {
+        let geometries = disks.iter().map(|blocks| plain(*blocks)).collect();
+        World::new(geometries, seed, |below| {
+            let (raid, geometry) = Raid::new(level, below, spares).expect("an array");
+            (Box::new(raid), geometry)
+        })
+    }
+
+    pub fn raid4smr(settings: &Raid4SmrSettings, geometries: Vec<Geometry>, seed: u64) -> World {
+        World::new(geometries, seed, |below| {
+            let (layer, geometry) = Raid4Smr::new(settings.clone(), below).expect("an array");
+            (Box::new(layer), geometry)
+        })
+    }
+
+    fn new(
+        geometries: Vec<Geometry>,
+        seed: u64,
+        build: impl Fn(&[&Geometry]) -> (Box<dyn Layer>, Geometry),
+    ) -> World {
+        let mut builder = StackBuilder::new(seed);
+        let nodes: Vec<NodeId> = geometries.iter().map(|it| builder.disk(it.clone())).collect();
+        let (layer, geometry) = build(&geometries.iter().collect::<Vec<_>>());
+        let array = builder.layer(layer, geometry, &nodes);
+        let mut rng = Rng::new(seed, 3);
+        let disks: Vec<MemoryDisk> =
+            geometries.iter().map(|geometry| disk(geometry, rng.below(1 << 40))).collect();
+        let media = disks.iter().map(MemoryDisk::medium).collect();
+        let boxed = |disk| Box::new(disk) as Box<dyn Disk>;
+        let mut world = World {
+            engine: Engine {
+                stack: builder.build(array),
+                disks: disks.into_iter().map(boxed).collect(),
+                buffers: Buffers::new(ContentKind::Stamped),
+                in_flight_max: 64,
+            },
+            clock: JumpingClock::default(),
+            array,
+            nodes,
+            media,
+            geometries,
+            rng,
+        };
+        let format = Start::Format(Uuid::default());
+        world.engine.open(&mut world.clock, format).expect("blank disks");
+        world
+    }
+
+    /// A new disk for a member.
+    pub fn new_disk(&mut self, member: usize) -> (DiskId, MemoryDisk) {
+        let disk = disk(&self.geometries[member], self.rng.below(1 << 40));
+        self.media[member] = disk.medium();
+        (DiskId(member as u16), disk)
+    }
+
+    pub fn blocks(&self) -> u64 {
+        self.engine.stack.geometry().blocks.0
+    }
+}
