@@ -59,15 +59,21 @@ pub fn plan_write<M: RowMap>(
             Redundancy::Copies => plan_copies(members, row, *written),
             Redundancy::Parity => plan_row(map, members, unreadable, row, *written),
         };
-        match segments.last_mut() {
-            Some(last) if Segment { rows: last.rows, ..segment } == *last => {
-                last.rows.blocks.0 += 1;
-            }
-            _ => {
-                segment.rows = Extent::new(row, 1);
-                segments.push(segment);
-            }
+        segment.rows = Extent::new(row, 1);
+        add_segment(segments, segment);
+    }
+}
+
+/// Adds a row to segments in the order of their rows.
+pub fn add_segment(segments: &mut Vec<Segment>, segment: Segment) {
+    match segments.last_mut() {
+        Some(last)
+            if last.rows.end() == segment.rows.start
+                && Segment { rows: last.rows, ..segment } == *last =>
+        {
+            last.rows.blocks.0 += segment.rows.blocks.0;
         }
+        _ => segments.push(segment),
     }
 }
 

@@ -1,8 +1,10 @@
 //! What an array layer says of its rows.
 
 use super::Columns;
+use super::plan::Segment;
 use crate::extent::Extent;
 use crate::units::Lba;
+use alloc::vec::Vec;
 
 /// How a row survives the loss of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +42,9 @@ pub trait RowMap {
 
     /// The blocks of a column were written: they are held from now on.
     fn wrote(&mut self, column: usize, rows: Extent);
+
+    /// The parity of rows is to change for work of the layer's own: how. The rows are its alone by now.
+    fn plan_own(&self, _rows: Extent, _segments: &mut Vec<Segment>) {}
 
     /// The parity of rows has changed for work of the layer's own: what it has prepared for them holds from now
     /// on.

@@ -2,7 +2,7 @@
 
 use super::members::{Loss, Members};
 use super::operations::{Done, Operations};
-use super::plan::{Method, Segment, plan_write, sources};
+use super::plan::{Method, Segment, add_segment, plan_write, sources};
 use super::rebuild::{CHUNK_ROWS, Rebuild};
 use super::task::{Piece, Step, Task, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
@@ -311,13 +311,13 @@ impl Rows {
         }
     }
 
-    /// Work of the layer's own on rows: their parity changes as the segments say, where it is there. `sum` is
-    /// what the first column adds to it, as long as the rows, and is given away. The end comes with the word.
+    /// Work of the layer's own on rows: their parity, where it is there, changes as
+    /// [`plan_own`](RowMap::plan_own) says. `sum` is what the first column adds to it, as long as the rows, and
+    /// is given away. The end comes with the word.
     pub fn start_own<M: RowMap>(
         &mut self,
         word: u64,
         rows: Extent,
-        segments: impl Iterator<Item = Segment>,
         sum: BufferSlice,
         map: &mut M,
         ctx: &mut Context<'_>,
@@ -325,7 +325,6 @@ impl Rows {
         let task = self.new_task(Work::Own { word }, rows);
         let entry = &mut self.tasks[task];
         entry.cause = Cause::Cleaning;
-        entry.segments.extend(segments);
         entry.new[0] = sum;
         if self.locks.lock(task, rows) {
             self.begin_reading(task, map, ctx);
@@ -359,8 +358,13 @@ impl Rows {
             Work::Read { column, .. } | Work::Rebuild { column } => {
                 plan_column(map, members, unreadable, column, rows, &mut segments);
             }
-            Work::Own { .. } if !members.has_all(map.parity_of(rows.start.0)) => segments.clear(),
-            Work::Own { .. } => entry.failure = entry.error,
+            Work::Own { .. } => {
+                segments.clear();
+                if members.has_all(map.parity_of(rows.start.0)) {
+                    entry.failure = entry.error;
+                    map.plan_own(rows, &mut segments);
+                }
+            }
         }
         entry.segments = segments;
         if let Work::Rebuild { .. } = entry.work {
@@ -941,15 +945,7 @@ fn plan_column<M: RowMap>(
         let parity = map.parity_of(row);
         let read = found.unwrap_or_default();
         let (written, one) = (Columns::of(column), Extent::new(row, 1));
-        let segment = Segment { rows: one, parity, written, read, method };
-        match segments.last_mut() {
-            Some(last)
-                if last.rows.end().0 == row && Segment { rows: last.rows, ..segment } == *last =>
-            {
-                last.rows.blocks.0 += 1;
-            }
-            _ => segments.push(segment),
-        }
+        add_segment(segments, Segment { rows: one, parity, written, read, method });
         row += 1;
     }
 }

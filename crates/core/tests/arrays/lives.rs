@@ -110,6 +110,8 @@ fn raid4smr_lives(seeds: std::ops::Range<u64>) {
 fn nothing_is_lost_with_one_member_missing_at_a_time() {
     raid_lives(0..300);
     raid4smr_lives(0..300);
+    // A slot in the spare band row is written while the row is added to the parity.
+    raid4smr_lives(2365..2366);
 }
 
 #[test]

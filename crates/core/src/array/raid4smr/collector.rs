@@ -3,8 +3,7 @@
 use super::collection::{Changes, Collection, Step, Waiting};
 use super::contents::Contents;
 use super::directory::{Decision, Directory, Place};
-use crate::array::plan::{Method, Segment};
-use crate::array::{Columns, RowMap, Rows};
+use crate::array::{RowMap, Rows};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -250,46 +249,22 @@ impl Collection {
         Extent::new(self.decision.to * blocks, blocks)
     }
 
-    /// Rows of work on the parity, one by one.
-    fn segments(
-        rows: impl Iterator<Item = u64>,
-        segment: impl Fn(u64) -> (Columns, Columns, Method),
-        parity: usize,
-    ) -> Vec<Segment> {
-        let mut segments: Vec<Segment> = Vec::new();
-        for row in rows {
-            let (written, read, method) = segment(row);
-            let one = Segment { rows: Extent::new(row, 1), parity, written, read, method };
-            match segments.last_mut() {
-                Some(last)
-                    if last.rows.end().0 == row && Segment { rows: last.rows, ..one } == *last =>
-                {
-                    last.rows.blocks.0 += 1;
-                }
-                _ => segments.push(one),
-            }
-        }
-        segments
-    }
-
     /// Takes what the homes have in the spare band row out of the parity.
     fn clear(&mut self, around: &mut Around<'_, '_>) {
         self.step = Step::Clearing;
         let target = self.target(around);
-        let contents = &*around.contents;
-        let data = Columns::of(contents.data());
-        let read = |row| if contents.has_slot(row) { data } else { Columns::NONE };
-        let segment = |row| (Columns::NONE, read(row), Method::Reconstruct);
-        let rows = contents.rows_in_use(target);
-        let segments = Collection::segments(rows, segment, contents.parity());
-        if segments.is_empty() {
-            return;
+        if around.contents.are_in_use(target) {
+            self.change_parity(vec![], BufferSlice::EMPTY, around);
         }
-        around.contents.prepare(vec![]);
+    }
+
+    /// The parity of the spare band row changes to what the homes will have in it.
+    fn change_parity(&mut self, held: Vec<bool>, sum: BufferSlice, around: &mut Around<'_, '_>) {
+        let target = self.target(around);
+        let Around { contents, rows, ctx, .. } = around;
+        contents.prepare(held);
         self.outstanding += 1;
-        let (none, number) = (BufferSlice::EMPTY, self.number);
-        let segments = segments.into_iter();
-        around.rows.start_own(number, target, segments, none, around.contents, around.ctx);
+        rows.start_own(self.number, target, sum, *contents, ctx);
     }
 
     /// Begins with a home, or ends with the last one.
@@ -439,27 +414,8 @@ impl Collection {
     /// Adds the bands that were written to the parity.
     fn add_to_parity(&mut self, around: &mut Around<'_, '_>) {
         self.step = Step::Summing;
-        let target = self.target(around);
-        let contents = &mut *around.contents;
-        let homes = contents.data();
-        let parity = contents.parity();
-        let offset = |row: u64| (row - target.start.0) as usize;
-        let is_held = |row: &u64| {
-            let first = offset(*row) * homes;
-            self.held[first..first + homes].contains(&true)
-        };
-        let rows = (target.start.0..target.end().0).filter(is_held);
-        let old = |row| match contents.held(row).is_empty() {
-            true => Columns::NONE,
-            false => Columns::of(parity),
-        };
-        let segment = |row| (Columns::of(0), old(row), Method::Modify);
-        let segments = Collection::segments(rows, segment, parity);
-        contents.prepare(core::mem::take(&mut self.held));
-        self.outstanding += 1;
-        let sum = core::mem::take(&mut self.sum);
-        let segments = segments.into_iter();
-        around.rows.start_own(self.number, target, segments, sum, contents, around.ctx);
+        let (held, sum) = (core::mem::take(&mut self.held), core::mem::take(&mut self.sum));
+        self.change_parity(held, sum, around);
     }
 
     fn flush(&mut self, around: &mut Around<'_, '_>) {

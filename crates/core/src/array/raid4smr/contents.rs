@@ -2,6 +2,7 @@
 
 use super::bands::HomeBands;
 use super::bits::Bits;
+use crate::array::plan::{Method, Segment, add_segment};
 use crate::array::{Columns, Redundancy, RowMap};
 use crate::extent::Extent;
 use crate::units::Lba;
@@ -48,16 +49,31 @@ impl Contents {
         self.homes[home].get(row)
     }
 
-    /// True when the data disk has something in a row.
-    #[inline]
-    pub fn has_slot(&self, row: u64) -> bool {
-        self.slots.get(row)
+    /// True when some home has something in a row of these.
+    pub fn are_in_use(&self, rows: Extent) -> bool {
+        self.homes
+            .iter()
+            .any(|home| home.next_set(rows.start.0).is_some_and(|it| it < rows.end().0))
     }
 
-    /// Rows of a band row in which some home has something.
-    pub fn rows_in_use(&self, band_rows: Extent) -> impl Iterator<Item = u64> + '_ {
-        let rows = band_rows.start.0..band_rows.end().0;
-        rows.filter(|row| self.homes.iter().any(|home| home.get(*row)))
+    /// How the parity of a row changes: the homes are taken out of it, or what is prepared is added, the sum
+    /// of the homes being new data of the first. None where it stays.
+    fn change_of(&self, rows: Extent, row: u64) -> Option<Segment> {
+        let homes = self.homes.len();
+        let first = (row - rows.start.0) as usize * homes;
+        let parity = self.parity();
+        let held = self.held(row);
+        let (written, read, method) = match self.prepared.get(first..first + homes) {
+            None => (Columns::NONE, held.and(Columns::of(self.data())), Method::Reconstruct),
+            Some(_) if held.is_empty() => (Columns::of(0), Columns::NONE, Method::Modify),
+            Some(_) => (Columns::of(0), Columns::of(parity), Method::Modify),
+        };
+        let changes = match self.prepared.get(first..first + homes) {
+            None => self.homes.iter().any(|home| home.get(row)),
+            Some(prepared) => prepared.contains(&true),
+        };
+        let rows = Extent::new(row, 1);
+        changes.then_some(Segment { rows, parity, written, read, method })
     }
 
     /// Prepares what the homes will have in a band row, row by row, home by home; nothing where it is empty.
@@ -120,6 +136,12 @@ impl RowMap for Contents {
         };
         for row in rows.start.0..rows.end().0 {
             bits.set(row, true);
+        }
+    }
+
+    fn plan_own(&self, rows: Extent, segments: &mut Vec<Segment>) {
+        for segment in (rows.start.0..rows.end().0).filter_map(|row| self.change_of(rows, row)) {
+            add_segment(segments, segment);
         }
     }
 
