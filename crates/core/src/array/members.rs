@@ -1,8 +1,9 @@
 //! Which members of an array are there, and what they have.
 
-use super::Columns;
+use super::{Columns, Redundancy};
 use crate::error::IoError;
-use crate::layer::Port;
+use crate::extent::Extent;
+use crate::layer::{Context, Port};
 use alloc::vec::Vec;
 
 /// Columns of an array at most.
@@ -104,6 +105,18 @@ impl Members {
         rebuilt.fold(self.whole, Columns::or)
     }
 
+    /// Of copies the column that is to read rows: the one with the least to do, and where several have as
+    /// little each has its regions.
+    pub fn reader_of(&self, rows: Extent, ctx: &Context<'_>) -> Option<usize> {
+        const REGION_ROWS: u64 = 1024;
+        let columns = self.columns();
+        let first = (rows.start.0 / REGION_ROWS) as usize % columns;
+        let there = self.with_row(rows.end().0 - 1);
+        let order = (0..columns).map(|index| (first + index) % columns);
+        let order = order.filter(|column| there.has(*column));
+        order.min_by_key(|column| ctx.in_flight(self.port(*column)))
+    }
+
     /// True when a column is there, all rows or not.
     pub fn is_present(&self, column: usize) -> bool {
         matches!(self.members[column].state, State::In | State::Rebuilding(_))
@@ -112,6 +125,31 @@ impl Members {
     /// Columns that lack rows: those that are rebuilt, and all others that are not there.
     pub fn lacking(&self) -> usize {
         self.members.len() - self.whole.len() as usize
+    }
+
+    /// Columns that may lack rows without a block being lost.
+    pub fn may_lack(&self, redundancy: Redundancy) -> usize {
+        match redundancy {
+            Redundancy::Parity => 1,
+            Redundancy::Copies => self.columns() - 1,
+        }
+    }
+
+    /// True when every block of the array can be found.
+    pub fn have_all(&self, redundancy: Redundancy) -> bool {
+        self.lacking() <= self.may_lack(redundancy)
+    }
+
+    /// True when every block can be found without the nodes behind some ports too.
+    pub fn may_lose(&self, is_lost: &dyn Fn(Port) -> bool, redundancy: Redundancy) -> bool {
+        let columns = 0..self.columns();
+        let gone = columns.filter(|column| !self.has_all(*column) || is_lost(self.port(*column)));
+        gone.count() <= self.may_lack(redundancy)
+    }
+
+    /// True when blocks would be lost without a column.
+    pub fn is_needed(&self, column: usize, redundancy: Redundancy) -> bool {
+        self.has_all(column) && self.lacking() >= self.may_lack(redundancy)
     }
 
     /// A column that has nothing.

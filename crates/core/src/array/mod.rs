@@ -8,6 +8,8 @@
 
 mod columns;
 mod compute;
+mod epochs;
+mod jobs;
 mod members;
 mod operations;
 mod plan;
@@ -15,6 +17,7 @@ mod raid;
 pub mod raid4smr;
 mod raid_rows;
 mod rebuild;
+mod row_locks;
 mod row_map;
 mod rows;
 mod task;

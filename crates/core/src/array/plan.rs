@@ -139,3 +139,27 @@ pub fn sources<M: RowMap>(
         }
     }
 }
+
+/// Plans how the blocks of one column are found from the others.
+pub fn plan_column<M: RowMap>(
+    map: &M,
+    members: &Members,
+    unreadable: Columns,
+    column: usize,
+    rows: Extent,
+    segments: &mut Vec<Segment>,
+) {
+    segments.clear();
+    let end = rows.end().0;
+    let mut row = rows.start.0;
+    while let Some(next) = map.next_held(column, row).filter(|next| *next < end) {
+        row = next;
+        let found = sources(map, members, unreadable, column, row);
+        let method = if found.is_some() { Method::None } else { Method::Impossible };
+        let parity = map.parity_of(row);
+        let read = found.unwrap_or_default();
+        let (written, one) = (Columns::of(column), Extent::new(row, 1));
+        add_segment(segments, Segment { rows: one, parity, written, read, method });
+        row += 1;
+    }
+}

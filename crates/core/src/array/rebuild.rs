@@ -1,6 +1,5 @@
 //! A member gets its rows again, found from the others.
 
-use super::rows::has_enough;
 use super::{RowMap, Rows};
 use crate::command::{CommandError, CommandId, Rate};
 use crate::error::IoError;
@@ -78,7 +77,7 @@ impl Rows {
 
     /// True when all rows of a missing member can be found.
     fn can_rebuild<M: RowMap>(&self, map: &M) -> bool {
-        has_enough(&self.members, map.redundancy())
+        self.members.have_all(map.redundancy())
     }
 
     fn begin_rebuild<M: RowMap>(

@@ -1,9 +1,12 @@
 //! The requests of an array, and the work on its rows that they are made of.
 
+use super::epochs::Epochs;
+use super::jobs::Jobs;
 use super::members::{Loss, Members};
 use super::operations::{Done, Operations};
-use super::plan::{Method, Segment, add_segment, plan_write, sources};
+use super::plan::{Method, Segment};
 use super::rebuild::{CHUNK_ROWS, Rebuild};
+use super::row_locks::{Granted, RowLocks};
 use super::task::{Piece, Step, Task, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
@@ -12,20 +15,10 @@ use crate::counters::{Counter, Gauge};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
-use crate::map::{ExtentLocks, Slab};
+use crate::map::Slab;
 use crate::operation::{Cause, Completion, Operation, Request};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-
-/// A request that ends when all of its parts have.
-#[derive(Clone, Copy, Debug)]
-struct Job {
-    request: Request,
-    parts: u32,
-    result: Result<(), IoError>,
-    /// The last part that writes and has not begun to.
-    last_write: Option<u32>,
-}
 
 /// Whom an operation below is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,18 +52,12 @@ pub struct Ended {
 #[derive(Debug)]
 pub struct Rows {
     pub(super) members: Members,
-    jobs: Slab<Job>,
+    jobs: Jobs,
     pub(super) tasks: Slab<Task>,
-    locks: ExtentLocks<u32>,
-    granted: VecDeque<u32>,
-    /// Parts whose blocks must come down in the order in which they were begun, by lane.
-    lanes: ExtentLocks<u32>,
-    granted_lanes: VecDeque<u32>,
+    locks: RowLocks,
     pub(super) operations: Operations,
     pub(super) rebuild: Option<Rebuild>,
-    /// Work in flight that was begun in the even and in the odd epochs.
-    in_epoch: [u32; 2],
-    epoch: u8,
+    epochs: Epochs,
     /// Ends of the layer's own operations.
     ended: VecDeque<Ended>,
     /// Parts that write and have come to nothing, at least in part.
@@ -86,16 +73,12 @@ impl Rows {
     pub fn new(columns: usize, spares: usize) -> Rows {
         Rows {
             members: Members::new(columns, spares),
-            jobs: Slab::default(),
+            jobs: Jobs::default(),
             tasks: Slab::default(),
-            locks: ExtentLocks::default(),
-            granted: VecDeque::new(),
-            lanes: ExtentLocks::default(),
-            granted_lanes: VecDeque::new(),
+            locks: RowLocks::default(),
             operations: Operations::default(),
             rebuild: None,
-            in_epoch: [0; 2],
-            epoch: 0,
+            epochs: Epochs::default(),
             ended: VecDeque::new(),
             failed_writes: VecDeque::new(),
             has_changed: false,
@@ -116,29 +99,22 @@ impl Rows {
     /// Takes a request. It ends when [`end_part`](Self::end_part) was called for it and all parts that it was
     /// given have ended.
     pub fn begin(&mut self, request: Request) -> u32 {
-        self.jobs.add(Job { request, parts: 1, result: Ok(()), last_write: None })
+        self.jobs.begin(request)
     }
 
     /// The request of a job.
     pub fn request(&self, job: u32) -> Request {
-        self.jobs[job].request
+        self.jobs.request(job)
     }
 
     /// A part of a job has ended.
     pub fn end_part(&mut self, job: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        let entry = &mut self.jobs[job];
-        entry.result = entry.result.and(result);
-        entry.parts -= 1;
-        if entry.parts == 0 {
-            let Job { request, result, .. } = self.jobs.take(job);
-            ctx.finish(request.id, result);
-        }
+        self.jobs.end_part(job, result, ctx);
     }
 
     /// A job comes to nothing in part.
     pub fn fail(&mut self, job: u32, error: IoError) {
-        let entry = &mut self.jobs[job];
-        entry.result = entry.result.and(Err(error));
+        self.jobs.fail(job, error);
     }
 
     fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
@@ -150,8 +126,8 @@ impl Rows {
     /// A new part of a job.
     fn new_part(&mut self, job: u32, work: Work, rows: Extent) -> u32 {
         let task = self.new_task(work, rows);
-        self.jobs[job].parts += 1;
-        let request = self.jobs[job].request;
+        self.jobs.add_parts(job, 1);
+        let request = self.jobs.request(job);
         let entry = &mut self.tasks[task];
         (entry.job, entry.cause) = (Some(job), request.cause);
         task
@@ -168,7 +144,7 @@ impl Rows {
         map: &mut M,
         ctx: &mut Context<'_>,
     ) {
-        let buffer = self.jobs[job].request.buffer;
+        let buffer = self.jobs.request(job).buffer;
         let (into, is_own) = match pieces {
             [one] => (buffer.part(one.in_request, one.blocks), false),
             _ => (ctx.allocate(rows.blocks), true),
@@ -176,7 +152,7 @@ impl Rows {
         let work = Work::Read { column, into, is_own, from_others: false };
         let task = self.new_part(job, work, rows);
         self.tasks[task].pieces.extend_from_slice(pieces);
-        self.enter_epoch(task);
+        self.tasks[task].in_odd_epoch = self.epochs.enter();
         self.read_own(task, map, ctx);
     }
 
@@ -185,7 +161,10 @@ impl Rows {
         let entry = &mut self.tasks[task];
         let Work::Read { column, into, .. } = entry.work else { unreachable!("a read") };
         let (rows, cause) = (entry.rows, entry.cause);
-        let column = self.reader_of(column, rows, map, ctx);
+        let column = match map.redundancy() {
+            Redundancy::Parity => column,
+            Redundancy::Copies => self.members.reader_of(rows, ctx).unwrap_or(column),
+        };
         let last = rows.end().0 - 1;
         if !self.members.with_row(last).has(column) {
             return self.read_others(task, map, ctx);
@@ -200,27 +179,6 @@ impl Rows {
         let owner = Owner::Task(task);
         let issued = self.operations.issue(owner, (column, port), operation, rows, into, map, ctx);
         self.tasks[task].outstanding += issued;
-    }
-
-    /// The column that reads rows: of copies the one with the least to do, and where several have as little
-    /// each has its regions.
-    fn reader_of<M: RowMap>(
-        &self,
-        column: usize,
-        rows: Extent,
-        map: &M,
-        ctx: &Context<'_>,
-    ) -> usize {
-        const REGION_ROWS: u64 = 1024;
-        if map.redundancy() == Redundancy::Parity {
-            return column;
-        }
-        let columns = self.members.columns();
-        let first = (rows.start.0 / REGION_ROWS) as usize % columns;
-        let order = (0..columns).map(|index| (first + index) % columns);
-        let there = self.members.with_row(rows.end().0 - 1);
-        let there = order.filter(|column| there.has(*column));
-        there.min_by_key(|column| ctx.in_flight(self.members.port(*column))).unwrap_or(column)
     }
 
     /// A read is answered from the other columns, when its rows are its own.
@@ -269,19 +227,7 @@ impl Rows {
         data: Option<BufferSlice>,
         ctx: &mut Context<'_>,
     ) {
-        let entry = &mut self.tasks[task];
-        entry.make_new(column, ctx);
-        let at = row - entry.rows.start.0;
-        let blocks = data.map_or(1, |data| u64::from(data.blocks));
-        let to = entry.new[column].part(at, blocks);
-        match data {
-            Some(data) => ctx.copy(data, to),
-            None => ctx.zero(to),
-        }
-        let rows = at as usize..(at + blocks) as usize;
-        for written in &mut entry.written[rows] {
-            *written = written.or(Columns::of(column));
-        }
+        self.tasks[task].put(column, row, data, ctx);
     }
 
     /// Begins a write whose data it has. It ends before the next one in the same lane begins, where it has one.
@@ -292,9 +238,9 @@ impl Rows {
         map: &mut M,
         ctx: &mut Context<'_>,
     ) {
-        self.enter_epoch(task);
+        self.tasks[task].in_odd_epoch = self.epochs.enter();
         self.tasks[task].lane = lane;
-        if lane.is_none_or(|lane| self.lanes.lock(task, Extent::new(lane, 1))) {
+        if lane.is_none_or(|lane| self.locks.lock_lane(task, lane)) {
             self.take_rows(task, map, ctx);
         }
     }
@@ -302,7 +248,7 @@ impl Rows {
     /// A write that is the next in its lane asks for its rows.
     fn take_rows<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let job = self.tasks[task].job.expect("a part of a request");
-        if let Some(before) = self.jobs[job].last_write.replace(task) {
+        if let Some(before) = self.jobs.writes_last(job, task) {
             self.tasks[before].behind = Some(task);
             self.tasks[task].before = Some(before);
         }
@@ -348,25 +294,7 @@ impl Rows {
     ) {
         let entry = &mut self.tasks[task];
         entry.step = Step::Reading;
-        let members = &self.members;
-        let mut segments = core::mem::take(&mut entry.segments);
-        let (rows, unreadable) = (entry.rows, entry.unreadable);
-        match entry.work {
-            Work::Write => {
-                plan_write(map, members, unreadable, rows, &entry.written, &mut segments);
-            }
-            Work::Read { column, .. } | Work::Rebuild { column } => {
-                plan_column(map, members, unreadable, column, rows, &mut segments);
-            }
-            Work::Own { .. } => {
-                segments.clear();
-                if members.has_all(map.parity_of(rows.start.0)) {
-                    entry.failure = entry.error;
-                    map.plan_own(rows, &mut segments);
-                }
-            }
-        }
-        entry.segments = segments;
+        entry.plan(&self.members, map);
         if let Work::Rebuild { .. } = entry.work {
             entry.keep_first_rows(CHUNK_ROWS);
             if entry.segments.is_empty() {
@@ -439,8 +367,8 @@ impl Rows {
     }
 
     fn begin_writing<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
-        self.leave_out_lost_rows(task, map);
         let entry = &mut self.tasks[task];
+        entry.leave_out_lost_rows(&self.members, map.redundancy());
         entry.step = Step::Writing;
         let changed = match entry.work {
             Work::Rebuild { column } => Columns::of(column),
@@ -465,29 +393,6 @@ impl Rows {
         }
     }
 
-    /// Members may have been lost since a write was planned: rows of which neither the data nor a parity that
-    /// covers it would be written come to nothing.
-    fn leave_out_lost_rows<M: RowMap>(&mut self, task: u32, map: &M) {
-        let entry = &mut self.tasks[task];
-        if entry.work != Work::Write || self.members.is_whole() {
-            return;
-        }
-        for segment in &mut entry.segments {
-            let there = self.members.with_row(segment.rows.end().0 - 1);
-            let is_kept = match map.redundancy() {
-                Redundancy::Copies => !segment.written.and(there).is_empty(),
-                Redundancy::Parity => {
-                    let has_parity = segment.method != Method::None && there.has(segment.parity);
-                    has_parity || segment.written.without(there).is_empty()
-                }
-            };
-            if !is_kept {
-                segment.method = Method::Impossible;
-                entry.failure = entry.failure.or(Some(IoError::Lost));
-            }
-        }
-    }
-
     fn write_new<M: RowMap>(&mut self, task: u32, column: usize, map: &M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         let members = &self.members;
@@ -509,15 +414,7 @@ impl Rows {
             segment.changed().has(column) && members.with_row(segment.rows.end().0 - 1).has(column)
         };
         for rows in runs_of(&entry.segments, gets) {
-            // Of columns that bear parity by turns data and parity are one run.
-            let is_data = |segment: &Segment| {
-                rows.contains(segment.rows.start) && segment.written.has(column)
-            };
-            let cause = match entry.work {
-                Work::Own { .. } => entry.cause,
-                _ if entry.segments.iter().any(is_data) => entry.cause,
-                _ => Cause::Parity,
-            };
+            let cause = entry.cause_of(column, rows);
             let buffer = entry.part(entry.new[column], rows);
             let operation = (entry.write, cause);
             issued += self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
@@ -529,10 +426,8 @@ impl Rows {
     fn let_go_on<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         let behind = entry.behind.take();
-        if let Some(job) = entry.job
-            && self.jobs[job].last_write == Some(task)
-        {
-            self.jobs[job].last_write = None;
+        if let Some(job) = entry.job {
+            self.jobs.has_begun_to_write(job, task);
         }
         if let Some(behind) = behind {
             self.tasks[behind].before = None;
@@ -634,7 +529,7 @@ impl Rows {
         if let Some(error) = entry.error.take() {
             let is_lost = matches!(entry.work, Work::Rebuild { .. })
                 || !entry.unwritten.is_empty()
-                || !has_enough(&self.members, map.redundancy());
+                || !self.members.have_all(map.redundancy());
             entry.failure = entry.failure.or(is_lost.then_some(error));
         }
         let segments = entry.segments.iter().filter(|it| it.method != Method::Impossible);
@@ -669,7 +564,7 @@ impl Rows {
         if let Work::Read { into, is_own: true, .. } = entry.work {
             if result.is_ok() {
                 let job = entry.job.expect("a part of a request");
-                let buffer = self.jobs[job].request.buffer;
+                let buffer = self.jobs.request(job).buffer;
                 for piece in &entry.pieces {
                     let from = into.part(piece.in_rows, piece.blocks);
                     ctx.copy(from, buffer.part(piece.in_request, piece.blocks));
@@ -678,26 +573,23 @@ impl Rows {
             ctx.release(into);
         }
         entry.release(ctx);
-        let (job, work, epoch, rows) = (entry.job, entry.work, entry.epoch, entry.rows);
-        let lane = entry.lane;
+        let Task { job, work, rows, lane, in_odd_epoch, .. } = *entry;
         self.tasks.remove(task);
         if matches!(work, Work::Own { .. }) && result.is_ok() {
             map.settled(rows);
         }
         if lane.is_some() {
-            let granted = &mut self.granted_lanes;
-            self.lanes.unlock(task, |task| granted.push_back(task));
+            self.locks.unlock_lane(task);
         }
         if !matches!(work, Work::Read { from_others: false, .. }) {
-            let granted = &mut self.granted;
-            self.locks.unlock(task, |task| granted.push_back(task));
+            self.locks.unlock(task);
         }
         if result.is_err() && work == Work::Write {
             self.failed_writes.push_back(task);
         }
         match (job, work) {
             (Some(job), _) => {
-                self.in_epoch[usize::from(epoch & 1)] -= 1;
+                self.epochs.leave(in_odd_epoch);
                 self.end_part(job, result, ctx);
             }
             (None, Work::Own { word }) => {
@@ -710,14 +602,13 @@ impl Rows {
     /// Gives locked rows to those who have waited for them, and lets a rebuild go on.
     pub(super) fn settle<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) {
         loop {
-            while let Some(task) = self.granted_lanes.pop_front() {
-                self.take_rows(task, map, ctx);
+            while let Some(granted) = self.locks.next_granted() {
+                match granted {
+                    Granted::Lane(task) => self.take_rows(task, map, ctx),
+                    Granted::Rows(task) => self.begin_reading(task, map, ctx),
+                }
             }
-            while let Some(task) = self.granted.pop_front() {
-                self.begin_reading(task, map, ctx);
-            }
-            let has_granted = !self.granted.is_empty() || !self.granted_lanes.is_empty();
-            if !self.begin_chunk(map, ctx) && !has_granted {
+            if !self.begin_chunk(map, ctx) && !self.locks.has_granted() {
                 break;
             }
         }
@@ -741,15 +632,16 @@ impl Rows {
 
     /// Flushes every member that is there.
     pub fn flush<M: RowMap>(&mut self, job: u32, map: &M, ctx: &mut Context<'_>) {
-        let cause = self.jobs[job].request.cause;
+        let cause = self.jobs.request(job).cause;
         for column in 0..self.members.columns() {
             if self.members.is_present(column) {
                 let to = (column, self.members.port(column));
                 let operation = (Operation::Flush, cause);
                 let none = BufferSlice::EMPTY;
                 let owner = Owner::Flush(job);
-                self.jobs[job].parts +=
-                    self.operations.issue(owner, to, operation, Extent::EMPTY, none, map, ctx);
+                let rows = Extent::EMPTY;
+                let parts = self.operations.issue(owner, to, operation, rows, none, map, ctx);
+                self.jobs.add_parts(job, parts);
             }
         }
     }
@@ -768,7 +660,7 @@ impl Rows {
         };
         let Err(error) = result else { return Ok(()) };
         self.member_failed(done, error, map, ctx);
-        if !self.stands(done) && has_enough(&self.members, map.redundancy()) {
+        if !self.stands(done) && self.members.have_all(map.redundancy()) {
             return Ok(());
         }
         if error != IoError::Lost {
@@ -788,11 +680,7 @@ impl Rows {
         if self.members.port(column) != port {
             return;
         }
-        let others_have_all = match map.redundancy() {
-            Redundancy::Parity => self.members.lacking() == 0,
-            Redundancy::Copies => self.members.lacking() + 1 < self.members.columns(),
-        };
-        let is_needed = self.members.has_all(column) && !others_have_all;
+        let is_needed = self.members.is_needed(column, map.redundancy());
         if self.members.is_present(column) && (!is_needed || error == IoError::Lost) {
             self.members.put_out(column);
             self.lost_column(column, map, ctx);
@@ -847,11 +735,6 @@ impl Rows {
         self.failed_writes.pop_front()
     }
 
-    fn enter_epoch(&mut self, task: u32) {
-        self.tasks[task].epoch = self.epoch;
-        self.in_epoch[usize::from(self.epoch & 1)] += 1;
-    }
-
     /// Comes up: nodes that are lost are no members. False when something could not be found any more.
     pub fn open<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) -> bool {
         let ports = self.members.columns() + self.members.spares();
@@ -860,19 +743,12 @@ impl Rows {
                 self.lost(port, map, ctx);
             }
         }
-        has_enough(&self.members, map.redundancy())
+        self.members.have_all(map.redundancy())
     }
 
     /// What becomes of the array without the nodes behind some ports.
     pub fn without(&self, is_lost: &dyn Fn(Port) -> bool, redundancy: Redundancy) -> Without {
-        let columns = 0..self.members.columns();
-        let gone = columns
-            .filter(|column| !self.members.has_all(*column) || is_lost(self.members.port(*column)));
-        let gone_max = match redundancy {
-            Redundancy::Parity => 1,
-            Redundancy::Copies => self.members.columns() - 1,
-        };
-        match gone.count() <= gone_max {
+        match self.members.may_lose(is_lost, redundancy) {
             true => Without::GoesOn("the other members have what it had"),
             false => Without::Lost,
         }
@@ -886,13 +762,12 @@ impl Rows {
     /// Begins a new epoch: [`is_drained`](Self::is_drained) says when all parts of requests that were begun
     /// before have ended. To be called when the one before is.
     pub fn turn_epoch(&mut self) {
-        assert!(self.is_drained(), "two epochs wait for their end");
-        self.epoch ^= 1;
+        self.epochs.turn();
     }
 
     /// True when all parts of requests that were begun before the last turn have ended.
     pub fn is_drained(&self) -> bool {
-        self.in_epoch[usize::from(self.epoch & 1 ^ 1)] == 0
+        self.epochs.is_drained()
     }
 
     fn tell(&mut self, ctx: &mut Context<'_>) {
@@ -915,37 +790,5 @@ impl Rows {
         if let Some(rebuild) = &self.rebuild {
             facts.push(("rebuilt_rows", rebuild.next_row()));
         }
-    }
-}
-
-/// True when every block of an array can be found.
-pub(super) fn has_enough(members: &Members, redundancy: Redundancy) -> bool {
-    match redundancy {
-        Redundancy::Parity => members.lacking() <= 1,
-        Redundancy::Copies => members.lacking() < members.columns(),
-    }
-}
-
-/// Plans how the blocks of one column are found from the others.
-fn plan_column<M: RowMap>(
-    map: &M,
-    members: &Members,
-    unreadable: Columns,
-    column: usize,
-    rows: Extent,
-    segments: &mut Vec<Segment>,
-) {
-    segments.clear();
-    let end = rows.end().0;
-    let mut row = rows.start.0;
-    while let Some(next) = map.next_held(column, row).filter(|next| *next < end) {
-        row = next;
-        let found = sources(map, members, unreadable, column, row);
-        let method = if found.is_some() { Method::None } else { Method::Impossible };
-        let parity = map.parity_of(row);
-        let read = found.unwrap_or_default();
-        let (written, one) = (Columns::of(column), Extent::new(row, 1));
-        add_segment(segments, Segment { rows: one, parity, written, read, method });
-        row += 1;
     }
 }

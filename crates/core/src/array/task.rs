@@ -1,10 +1,11 @@
 //! Work on some rows of an array: a part of a request, or of a rebuild.
 
-use super::Columns;
-use super::plan::Segment;
+use super::plan::{Method, Segment, plan_column, plan_write};
+use super::{Columns, Members, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::layer::Context;
 use crate::operation::{Cause, Operation};
 use crate::units::Lba;
 use alloc::vec::Vec;
@@ -99,8 +100,8 @@ pub struct Task {
     pub behind: Option<u32>,
     /// Parts in one lane write one after the other.
     pub lane: Option<u64>,
-    /// In which epochs of reads and writes it was begun.
-    pub epoch: u8,
+    /// It was begun in an odd epoch.
+    pub in_odd_epoch: bool,
 }
 
 impl Task {
@@ -126,7 +127,7 @@ impl Task {
             before: None,
             behind: None,
             lane: None,
-            epoch: 0,
+            in_odd_epoch: false,
         }
     }
 
@@ -148,6 +149,78 @@ impl Task {
         (self.unreadable, self.unwritten) = (Columns::NONE, Columns::NONE);
         (self.outstanding, self.error, self.failure) = (0, None, None);
         (self.before, self.behind, self.lane) = (None, None, None);
+    }
+
+    /// Takes the new data of rows of a column, or zeroes for one.
+    pub fn put(
+        &mut self,
+        column: usize,
+        row: u64,
+        data: Option<BufferSlice>,
+        ctx: &mut Context<'_>,
+    ) {
+        self.make_new(column, ctx);
+        let at = row - self.rows.start.0;
+        let blocks = data.map_or(1, |data| u64::from(data.blocks));
+        let to = self.new[column].part(at, blocks);
+        match data {
+            Some(data) => ctx.copy(data, to),
+            None => ctx.zero(to),
+        }
+        for written in &mut self.written[at as usize..(at + blocks) as usize] {
+            *written = written.or(Columns::of(column));
+        }
+    }
+
+    /// Finds out how its rows are changed, or found, with the members that are there now.
+    pub fn plan<M: RowMap>(&mut self, members: &Members, map: &M) {
+        let (rows, unreadable, segments) = (self.rows, self.unreadable, &mut self.segments);
+        segments.clear();
+        match self.work {
+            Work::Write => plan_write(map, members, unreadable, rows, &self.written, segments),
+            Work::Read { column, .. } | Work::Rebuild { column } => {
+                plan_column(map, members, unreadable, column, rows, segments);
+            }
+            Work::Own { .. } if members.has_all(map.parity_of(rows.start.0)) => {
+                self.failure = self.error;
+                map.plan_own(rows, segments);
+            }
+            Work::Own { .. } => {}
+        }
+    }
+
+    /// Members may have been lost since a write was planned: rows of which neither the data nor a parity that
+    /// covers it would be written come to nothing.
+    pub fn leave_out_lost_rows(&mut self, members: &Members, redundancy: Redundancy) {
+        if self.work != Work::Write || members.is_whole() {
+            return;
+        }
+        for segment in &mut self.segments {
+            let there = members.with_row(segment.rows.end().0 - 1);
+            let is_kept = match redundancy {
+                Redundancy::Copies => !segment.written.and(there).is_empty(),
+                Redundancy::Parity => {
+                    let has_parity = segment.method != Method::None && there.has(segment.parity);
+                    has_parity || segment.written.without(there).is_empty()
+                }
+            };
+            if !is_kept {
+                segment.method = Method::Impossible;
+                self.failure = self.failure.or(Some(IoError::Lost));
+            }
+        }
+    }
+
+    /// What new blocks of some rows of a column are written for. Of columns that bear parity by turns data and
+    /// parity are one run, which counts as data.
+    pub fn cause_of(&self, column: usize, rows: Extent) -> Cause {
+        let is_data =
+            |segment: &Segment| rows.contains(segment.rows.start) && segment.written.has(column);
+        match self.work {
+            Work::Own { .. } => self.cause,
+            _ if self.segments.iter().any(is_data) => self.cause,
+            _ => Cause::Parity,
+        }
     }
 
     /// Shortens the rows to so many from the first segment on; all others are still locked, and are not done.
