@@ -15,7 +15,7 @@ BLOCK = 4096
 # What is written to, and how large the images are, but for that of a span.
 SIZE = 64 << 20
 # What has no image: the errors of `create` that say so.
-NO_IMAGE = ("cannot be served", "not created and served")
+NO_IMAGE = ("cannot be served", "not created and served", "keeps no journal yet")
 
 
 def run(*words):

@@ -146,7 +146,7 @@ fn what_a_zoned_stack_cannot_be_is_said() {
                 + "\n[[node]]\nname = 'ssd'\nkind = 'disk'\ndrive = '850evo'\n\
                    [[node]]\nname = 'cache'\nkind = 'write-back-cache'\ncapacity = '4 MiB'\n\
                    policy = 'lru'\nbelow = { flash = 'ssd', backing = 'zones' }\n",
-            "node `zones`: no layer of this version writes zones in sequence, so nothing can stand on a host-managed disk",
+            "node `zones`: its zones must be written in sequence, which the node above does not do; accepted above it: kind = \"raid4smr\", as one of its homes",
         ),
     ];
     for (text, expected) in rows {
