@@ -117,6 +117,11 @@ impl Members {
         order.min_by_key(|column| ctx.in_flight(self.port(*column)))
     }
 
+    /// True when a spare stands for a column. It has no zones, whatever the member had.
+    pub fn is_spare(&self, column: usize) -> bool {
+        usize::from(self.port(column).0) != column
+    }
+
     /// True when a column is there, all rows or not.
     pub fn is_present(&self, column: usize) -> bool {
         matches!(self.members[column].state, State::In | State::Rebuilding(_))

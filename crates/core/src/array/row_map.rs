@@ -40,6 +40,11 @@ pub trait RowMap {
     /// The first row from `row` on of which a member that is rebuilt must have the block.
     fn next_held(&self, column: usize, row: u64) -> Option<u64>;
 
+    /// The zone of a column that must be emptied before rows from this one on are written anew.
+    fn zone_from(&self, _column: usize, _row: u64) -> Option<Extent> {
+        None
+    }
+
     /// The blocks of a column were written: they are held from now on.
     fn wrote(&mut self, column: usize, rows: Extent);
 

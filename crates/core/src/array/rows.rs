@@ -295,8 +295,10 @@ impl Rows {
         let entry = &mut self.tasks[task];
         entry.step = Step::Reading;
         entry.plan(&self.members, map);
-        if let Work::Rebuild { .. } = entry.work {
-            entry.keep_first_rows(CHUNK_ROWS);
+        if let Work::Rebuild { column } = entry.work {
+            let first = entry.segments.first().map(|segment| segment.rows.start.0);
+            let together = first.map_or(0, |row| map.place_of(column, row).1);
+            entry.keep_first_rows(CHUNK_ROWS.min(together));
             if entry.segments.is_empty() {
                 return self.end_task(task, map, ctx);
             }
@@ -361,7 +363,15 @@ impl Rows {
                     return self.end_task(task, map, ctx);
                 }
                 entry.compute_column(column, ctx);
-                self.begin_writing(task, map, ctx);
+                let rows = entry.rows;
+                let zone = map.zone_from(column, rows.start.0);
+                let owner = Owner::Task(task);
+                let emptied = zone.map_or(0, |zone| self.empty_zone(owner, column, zone, ctx));
+                self.tasks[task].step = Step::Emptying;
+                self.tasks[task].outstanding += emptied;
+                if emptied == 0 {
+                    self.begin_writing(task, map, ctx);
+                }
             }
         }
     }
@@ -514,6 +524,14 @@ impl Rows {
             (_, Step::Writing) => {
                 self.writing_ended(task, map, ctx);
                 self.end_task(task, map, ctx);
+            }
+            (_, Step::Emptying) => {
+                let entry = &mut self.tasks[task];
+                entry.failure = entry.failure.or(entry.error);
+                match entry.failure {
+                    None => self.begin_writing(task, map, ctx),
+                    Some(_) => self.end_task(task, map, ctx),
+                }
             }
             (_, Step::Waiting | Step::Ready) => unreachable!("nothing was in flight"),
         }
@@ -718,10 +736,31 @@ impl Rows {
         self.operations.issue(owner, to, (operation, cause), rows, buffer, map, ctx)
     }
 
-    /// Empties a zone of a column for the layer's own work; its end comes with the word.
-    pub fn reset_zone(&mut self, word: u64, column: usize, zone: Extent, ctx: &mut Context<'_>) {
+    /// Empties a zone of a column for the layer's own work; its end comes with the word. Returns how many ends
+    /// there will be.
+    pub fn reset_zone(
+        &mut self,
+        word: u64,
+        column: usize,
+        zone: Extent,
+        ctx: &mut Context<'_>,
+    ) -> u32 {
+        self.empty_zone(Owner::Layer(word), column, zone, ctx)
+    }
+
+    fn empty_zone(
+        &mut self,
+        owner: Owner,
+        column: usize,
+        zone: Extent,
+        ctx: &mut Context<'_>,
+    ) -> u32 {
+        if self.members.is_spare(column) {
+            return 0;
+        }
         let port = self.members.port(column);
-        self.operations.reset_zone(Owner::Layer(word), (column, port), zone, ctx);
+        self.operations.reset_zone(owner, (column, port), zone, ctx);
+        1
     }
 
     /// The next of the layer's own operations that has ended.

@@ -45,6 +45,8 @@ pub enum Step {
     Waiting,
     /// What must be known is read.
     Reading,
+    /// A zone is emptied for what is rebuilt.
+    Emptying,
     /// It may write when the part of the request before it does.
     Ready,
     /// New blocks are written.

@@ -2,6 +2,7 @@
 
 use super::settings::{HostManagedSettings, ZoneLayoutError, place_zones};
 use super::table::ZoneTable;
+use crate::command::{CommandId, OnReplacement};
 use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
 use crate::error::IoError;
@@ -85,13 +86,7 @@ impl HostManaged {
             survives: below.survives,
             ..Geometry::plain(zones.blocks, below.media)
         };
-        let mut table = ZoneTable::new(zones);
-        for zone in &settings.read_only_zones {
-            table.set_read_only(ZoneId(*zone));
-        }
-        for zone in &settings.offline_zones {
-            table.set_offline(ZoneId(*zone));
-        }
+        let table = new_table(&settings, zones);
         let layer = HostManaged {
             writes: vec![Writes::default(); starts.len()],
             settings,
@@ -345,6 +340,18 @@ fn counter_of_refusal(error: IoError) -> Counter {
     }
 }
 
+/// The zones of a new disk.
+fn new_table(settings: &HostManagedSettings, zones: Arc<ZoneGeometry>) -> ZoneTable {
+    let mut table = ZoneTable::new(zones);
+    for zone in &settings.read_only_zones {
+        table.set_read_only(ZoneId(*zone));
+    }
+    for zone in &settings.offline_zones {
+        table.set_offline(ZoneId(*zone));
+    }
+    table
+}
+
 impl Layer for HostManaged {
     fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
         self.held.push_back(request);
@@ -371,5 +378,17 @@ impl Layer for HostManaged {
             self.part_done(job, Ok(()), ctx);
         }
         self.settle(ctx);
+    }
+
+    /// A new disk has new zones, once all that the old one was asked for has been answered.
+    fn on_replacement(&self) -> OnReplacement {
+        match self.jobs.len() {
+            0 => OnReplacement::PassesOn,
+            _ => OnReplacement::Refuses,
+        }
+    }
+
+    fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {
+        self.table = new_table(&self.settings, Arc::clone(self.table.geometry()));
     }
 }

@@ -3,7 +3,8 @@
 use crate::host::{Deed, Host, Known};
 use crate::naive::Naive;
 use crate::raid4smr::{BAND, geometries, random_extent, settings};
-use crate::worlds::{World, plain};
+use crate::worlds::{World, for_zones, plain};
+use imbrex_core::array::raid4smr::Placement;
 use imbrex_core::array::{Level, RaidRows};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
@@ -106,8 +107,26 @@ fn raid4smr_lives(seeds: std::ops::Range<u64>) {
     }
 }
 
+/// The same over homes of zones that must be written in sequence.
+fn zoned_lives(seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        let mut rng = Rng::new(seed, 4);
+        let mut settings = settings(&mut rng);
+        settings.placement = Placement::Append;
+        settings.spares = rng.below(2) as usize;
+        let homes = core::iter::repeat_n(for_zones(), settings.homes);
+        let others = core::iter::repeat_n(plain(200), 2 + settings.spares);
+        let geometries = homes.chain(others).collect();
+        let members = settings.columns() as u64;
+        let mut world = World::raid4smr_over(&settings, geometries, settings.homes, seed);
+        let told = format!("seed {seed}, zones, {settings:?}");
+        live(&mut world, members, settings.spares as u64, &mut rng, &told);
+    }
+}
+
 #[test]
 fn nothing_is_lost_with_one_member_missing_at_a_time() {
+    zoned_lives(0..300);
     raid_lives(0..300);
     raid4smr_lives(0..300);
     // A slot in the spare band row is written while the row is added to the parity.
@@ -119,6 +138,7 @@ fn nothing_is_lost_with_one_member_missing_at_a_time() {
 fn nothing_is_lost_with_one_member_missing_at_a_time_in_many_lives() {
     raid_lives(1000..9000);
     raid4smr_lives(1000..9000);
+    zoned_lives(1000..3000);
 }
 
 /// Loses two members and reads everything: the blocks that cannot be read are exactly those expected.

@@ -10,7 +10,9 @@ use imbrex_core::layer::Layer;
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{DiskId, NodeId, StackBuilder};
-use imbrex_core::units::BlockCount;
+use imbrex_core::units::{BlockCount, Duration};
+use imbrex_core::zone::{ZoneGeometry, ZoneModel};
+use imbrex_core::zoned::{HostManaged, HostManagedSettings};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,6 +42,40 @@ pub fn shingled(tracks: u64) -> Geometry {
     }
 }
 
+/// Twelve zones over a disk whose tracks overlap, the first ones conventional.
+fn zones(below: &Geometry, conventional_zones: u32) -> (HostManaged, Geometry) {
+    let zones = ZoneGeometry {
+        model: ZoneModel::HostManaged,
+        blocks: BlockCount(12 * 2 * TRACK.0),
+        zone_blocks: BlockCount(2 * TRACK.0),
+        conventional_zones,
+        open_max: None,
+        active_max: None,
+        optimal_open: None,
+        optimal_non_sequential: None,
+    };
+    let settings = HostManagedSettings {
+        unrestricted_reads: true,
+        unwritten_bytes_per_second: 4_096_000_000,
+        command: Duration(10),
+        report: Duration(100),
+        read_only_zones: Vec::new(),
+        offline_zones: Vec::new(),
+    };
+    HostManaged::new(settings, zones, below).expect("a layout")
+}
+
+/// A disk for such zones: its first tracks are apart.
+pub fn for_zones() -> Geometry {
+    let apart = 4 * 2 * TRACK.0;
+    let table = TrackTable::new([(8, TRACK.0), (70, TRACK.0)], BlockCount(apart), TRACK.1);
+    Geometry {
+        tracks: Some(Arc::new(table)),
+        is_blank: true,
+        ..Geometry::plain(BlockCount(78 * TRACK.0), Media::Shingled)
+    }
+}
+
 /// A disk that takes writes anywhere.
 pub fn plain(blocks: u64) -> Geometry {
     Geometry { is_blank: true, ..Geometry::plain(BlockCount(blocks), Media::Conventional) }
@@ -64,7 +100,17 @@ impl World {
     }
 
     pub fn raid4smr(settings: &Raid4SmrSettings, geometries: Vec<Geometry>, seed: u64) -> World {
-        World::new(geometries, seed, |below| {
+        World::raid4smr_over(settings, geometries, 0, seed)
+    }
+
+    /// The first `zoned` homes are host-managed disks.
+    pub fn raid4smr_over(
+        settings: &Raid4SmrSettings,
+        geometries: Vec<Geometry>,
+        zoned: usize,
+        seed: u64,
+    ) -> World {
+        World::over(geometries, zoned, seed, |below| {
             let (layer, geometry) = Raid4Smr::new(settings.clone(), below).expect("an array");
             (Box::new(layer), geometry)
         })
@@ -75,10 +121,25 @@ impl World {
         seed: u64,
         build: impl Fn(&[&Geometry]) -> (Box<dyn Layer>, Geometry),
     ) -> World {
+        World::over(geometries, 0, seed, build)
+    }
+
+    fn over(
+        geometries: Vec<Geometry>,
+        zoned: usize,
+        seed: u64,
+        build: impl Fn(&[&Geometry]) -> (Box<dyn Layer>, Geometry),
+    ) -> World {
         let mut builder = StackBuilder::new(seed);
         let nodes: Vec<NodeId> = geometries.iter().map(|it| builder.disk(it.clone())).collect();
-        let (layer, geometry) = build(&geometries.iter().collect::<Vec<_>>());
-        let array = builder.layer(layer, geometry, &nodes);
+        let (mut below, mut told) = (nodes.clone(), geometries.clone());
+        for home in 0..zoned {
+            let (layer, geometry) = zones(&geometries[home], home as u32);
+            below[home] = builder.layer(Box::new(layer), geometry.clone(), &[nodes[home]]);
+            told[home] = geometry;
+        }
+        let (layer, geometry) = build(&told.iter().collect::<Vec<_>>());
+        let array = builder.layer(layer, geometry, &below);
         let mut rng = Rng::new(seed, 3);
         let disks: Vec<MemoryDisk> =
             geometries.iter().map(|geometry| disk(geometry, rng.below(1 << 40))).collect();

@@ -2,6 +2,7 @@
 
 use super::settings::{BandSource, Raid4SmrError, Raid4SmrSettings};
 use crate::disk::{Geometry, Shingling, TrackTable};
+use crate::extent::Extent;
 use crate::units::{BlockCount, Lba};
 use crate::zone::ZoneId;
 use alloc::sync::Arc;
@@ -119,12 +120,11 @@ impl HomeBands {
         }
     }
 
-    /// The zone of a band, where it is one that must be reset before it is written again: its first block
-    /// and its length.
-    pub fn zone_of(&self, home: usize, band: u64) -> Option<(Lba, u64)> {
+    /// The zone of a band, where it is one that must be reset before it is written again.
+    pub fn zone_of(&self, home: usize, band: u64) -> Option<Extent> {
         match &self.homes[home] {
             OfHome::Zones { zone_blocks, conventional } if band >= *conventional => {
-                Some((Lba(band * zone_blocks), *zone_blocks))
+                Some(Extent::new(band * zone_blocks, *zone_blocks))
             }
             _ => None,
         }

@@ -5,6 +5,7 @@ use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// How far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +84,9 @@ pub struct Collection {
     pub slot_blocks: BufferSlice,
     /// For each place of the band of the home whether it gets a block.
     pub is_copied: Vec<bool>,
-    /// The same of all homes, row by row.
+    /// Which places of the band of the home are written.
+    pub written: Range<u64>,
+    /// For each home and place whether something is there in the end, row by row.
     pub held: Vec<bool>,
     /// Something could not be read or written.
     pub has_failed: bool,
@@ -109,6 +112,7 @@ impl Collection {
             slots: Vec::new(),
             slot_blocks: BufferSlice::EMPTY,
             is_copied: Vec::new(),
+            written: 0..0,
             held: vec![false; places],
             has_failed: false,
             waiting: Vec::new(),

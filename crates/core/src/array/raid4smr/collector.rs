@@ -189,15 +189,22 @@ impl Collector {
         }
     }
 
-    /// What need not come to its end is not done. Blocks that were to be collected stay where they are, and
-    /// writes that have waited for their slots get none.
+    /// What need not come to its end is not done. Blocks that were to be collected stay where they are, writes
+    /// that have waited for their slots get none. Those that are appended go on where their band row lies now;
+    /// others would destroy what is behind them there.
     fn give_up(&mut self, around: &mut Around<'_, '_>) {
+        let mut going_home = Vec::new();
         for at in 0..self.queue.len() {
             if self.queue[at].is_final() {
                 continue;
             }
             let number = self.queue[at].number;
-            for Waiting { task, .. } in core::mem::take(&mut self.queue[at].waiting) {
+            for waiting in core::mem::take(&mut self.queue[at].waiting) {
+                if waiting.goes_home.is_some() && around.directory.appends() {
+                    going_home.push(waiting);
+                    continue;
+                }
+                let task = waiting.task;
                 self.undo(&around.changes[task as usize], number, around.directory);
                 around.rows.abandon(task, IoError::NoSpace, around.ctx);
             }
@@ -215,6 +222,13 @@ impl Collector {
         for collection in &self.queue {
             for (_, slot) in &collection.decision.saved {
                 self.held.insert(*slot, collection.number);
+            }
+        }
+        for waiting in going_home {
+            let place = waiting.goes_home.expect("one that goes home");
+            match self.last_of(around.directory.band_row_of(place)) {
+                Some(number) => self.wait(number, waiting),
+                None => self.release_waiting(&waiting, around),
             }
         }
     }
@@ -319,8 +333,19 @@ impl Collection {
         }
         self.slots = slots;
         self.asked = 0;
+        self.written = match around.contents.bands().are_zones() {
+            // Zeroes stand for what is not there any more: what is appended later comes behind it.
+            true => 0..self.decision.written_ends[home],
+            false => {
+                let first = self.is_copied.iter().position(|it| *it).unwrap_or(0);
+                let last = self.is_copied.iter().rposition(|it| *it);
+                first as u64..last.map_or(first, |last| last + 1) as u64
+            }
+        };
         for (offset, copied) in self.is_copied.iter().enumerate() {
-            self.held[offset * homes as usize + home] = *copied;
+            let is_padding =
+                around.contents.bands().are_zones() && self.written.contains(&(offset as u64));
+            self.held[offset * homes as usize + home] = *copied || is_padding;
         }
     }
 
@@ -387,12 +412,11 @@ impl Collection {
         }
         ctx.xor(self.band, self.sum);
         let zone = around.contents.bands().zone_of(self.home, self.decision.to);
-        match zone.filter(|_| self.is_copied.contains(&true)) {
-            Some((start, blocks)) => {
+        match zone {
+            Some(zone) => {
                 self.step = Step::Resetting;
-                self.outstanding += 1;
-                let extent = Extent::new(start.0, blocks);
-                around.rows.reset_zone(self.number, self.home, extent, around.ctx);
+                self.outstanding +=
+                    around.rows.reset_zone(self.number, self.home, zone, around.ctx);
             }
             None => self.write_band(around),
         }
@@ -401,11 +425,10 @@ impl Collection {
     /// Writes the band of a home from its first block to its last.
     fn write_band(&mut self, around: &mut Around<'_, '_>) {
         self.step = Step::WritingBand;
-        let first = self.is_copied.iter().position(|it| *it);
-        let last = self.is_copied.iter().rposition(|it| *it);
-        let (Some(first), Some(last)) = (first, last) else { return };
-        let first = if around.contents.bands().are_zones() { 0 } else { first } as u64;
-        let blocks = last as u64 + 1 - first;
+        let (first, blocks) = (self.written.start, self.written.end - self.written.start);
+        if blocks == 0 {
+            return;
+        }
         let rows = Extent::new(self.target(around).start.0 + first, blocks);
         let buffer = self.band.part(first, blocks);
         self.issue(self.home, Operation::WRITE, rows, buffer, around);

@@ -120,13 +120,25 @@ impl RowMap for Contents {
 
     fn next_held(&self, column: usize, row: u64) -> Option<u64> {
         match column {
-            home if home < self.homes.len() => self.homes[home].next_set(row),
+            home if home < self.homes.len() => {
+                let next = self.homes[home].next_set(row)?;
+                let band = next / self.bands.band_blocks();
+                // A zone is written from its first block on, whatever is held of it.
+                let is_zone = self.bands.zone_of(home, band).is_some();
+                Some(if is_zone { row.max(band * self.bands.band_blocks()) } else { next })
+            }
             data if data == self.data() => self.slots.next_set(row),
             _ => {
                 let all = self.homes.iter().chain([&self.slots]);
                 all.filter_map(|bits| bits.next_set(row)).min()
             }
         }
+    }
+
+    fn zone_from(&self, column: usize, row: u64) -> Option<Extent> {
+        let band_blocks = self.bands.band_blocks();
+        let is_first = column < self.homes.len() && row % band_blocks == 0;
+        is_first.then(|| self.bands.zone_of(column, row / band_blocks)).flatten()
     }
 
     fn wrote(&mut self, column: usize, rows: Extent) {

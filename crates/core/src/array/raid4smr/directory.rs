@@ -63,7 +63,7 @@ pub struct Decision {
     /// For each place of the band row whether it has a block.
     pub live: Vec<bool>,
     /// For each home the end of what had been written of its band.
-    written_ends: Vec<u64>,
+    pub written_ends: Vec<u64>,
 }
 
 impl Decision {
@@ -154,6 +154,11 @@ impl Directory {
     /// The decisions to collect band rows since the last call.
     pub fn take_decisions(&mut self) -> impl Iterator<Item = Decision> + '_ {
         self.decided.drain(..)
+    }
+
+    /// True when homes are written from their first place to their last.
+    pub fn appends(&self) -> bool {
+        self.settings.appends()
     }
 
     /// The home of a place.
@@ -317,14 +322,17 @@ impl Directory {
         let ends = (band_row * self.homes) as usize;
         let ends = &mut self.written_ends[ends..ends + self.homes as usize];
         decision.written_ends.copy_from_slice(ends);
-        ends.fill(0);
+        if !self.settings.appends() {
+            ends.fill(0);
+        }
         for place in places.start.0..places.end().0 {
             let is_live = self.live.get(place);
             decision.live.push(is_live);
             if is_live {
                 self.counted.collected_blocks += 1;
                 let offset = place / self.homes % self.band_blocks;
-                ends[(place % self.homes) as usize] = offset + 1;
+                let end = &mut ends[(place % self.homes) as usize];
+                *end = (*end).max(offset + 1);
             }
         }
         let mut left = self.mapped[band_row as usize];

@@ -74,6 +74,11 @@ pub struct Raid4SmrSettings {
 }
 
 impl Raid4SmrSettings {
+    /// True when homes are written from their first place to their last.
+    pub fn appends(&self) -> bool {
+        self.placement == Placement::Append
+    }
+
     /// Blocks of a band, by arithmetic.
     pub fn band_blocks(&self) -> u64 {
         self.track_blocks * self.band_tracks
