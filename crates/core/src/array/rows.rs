@@ -134,7 +134,7 @@ impl Rows {
     }
 
     /// A part that reads some blocks of one column: `pieces` says where in the request they are, in the order
-    /// of the rows.
+    /// of the rows. What is in none of them is read for nobody.
     pub fn read<M: RowMap>(
         &mut self,
         job: u32,
@@ -146,7 +146,9 @@ impl Rows {
     ) {
         let buffer = self.jobs.request(job).buffer;
         let (into, is_own) = match pieces {
-            [one] => (buffer.part(one.in_request, one.blocks), false),
+            [one] if one.blocks == rows.blocks.0 => {
+                (buffer.part(one.in_request, one.blocks), false)
+            }
             _ => (ctx.allocate(rows.blocks), true),
         };
         let work = Work::Read { column, into, is_own, from_others: false };

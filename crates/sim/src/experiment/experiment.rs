@@ -27,8 +27,10 @@ const SWEEP_POINTS_MAX: usize = 10_000;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Name of the experiment, and of its own stack if it has one.
+    /// Name of the experiment.
     pub name: String,
+    /// Name of its own stack if it has one; that of the experiment when absent.
+    pub stack: Option<String>,
     /// One line for people.
     pub title: String,
     /// Why results may differ from what is stated.

@@ -189,7 +189,7 @@ impl Experiment {
         }
         if !self.node.is_empty() {
             let config = StackConfig {
-                name: self.name.clone(),
+                name: self.stack.as_ref().unwrap_or(&self.name).clone(),
                 description: self.title.clone(),
                 size: None,
                 node: self.node.clone(),

@@ -137,7 +137,7 @@ impl RowMap for Contents {
 
     fn zone_from(&self, column: usize, row: u64) -> Option<Extent> {
         let band_blocks = self.bands.band_blocks();
-        let is_first = column < self.homes.len() && row % band_blocks == 0;
+        let is_first = column < self.homes.len() && row.is_multiple_of(band_blocks);
         is_first.then(|| self.bands.zone_of(column, row / band_blocks)).flatten()
     }
 

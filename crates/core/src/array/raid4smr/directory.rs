@@ -20,6 +20,8 @@ pub type Place = u64;
 pub enum Target {
     /// Nowhere: it was never written, and reads as zeroes.
     Nowhere,
+    /// It was never written and has its place all the same, where it is looked for.
+    Unwritten(Place),
     /// To its home.
     Home(Place),
     /// To a slot of the data disk.
@@ -216,8 +218,10 @@ impl Directory {
     /// Where a block is.
     #[inline]
     pub fn find(&self, block: u64) -> Target {
-        let Some(place) = self.place_of(block).filter(|place| self.live.get(*place)) else {
-            return Target::Nowhere;
+        let place = match self.place_of(block) {
+            Some(place) if self.live.get(place) => place,
+            Some(place) if !self.settings.appends() => return Target::Unwritten(place),
+            _ => return Target::Nowhere,
         };
         match self.slot_of.get(&place) {
             None => Target::Home(place),

@@ -55,7 +55,8 @@ pub struct Raid4Smr {
     changes: Vec<Changes>,
     /// For each column the pieces of a read that is taken apart.
     pieces: Vec<Vec<Piece>>,
-    starts: Vec<u64>,
+    /// Its rows.
+    reads: Vec<Extent>,
 }
 
 impl Raid4Smr {
@@ -112,7 +113,7 @@ impl Raid4Smr {
             run: Run::default(),
             changes: Vec::new(),
             pieces: vec![Vec::new(); columns],
-            starts: vec![0; columns],
+            reads: vec![Extent::EMPTY; columns],
         };
         Ok((layer, geometry))
     }
@@ -151,40 +152,53 @@ impl Raid4Smr {
     fn read(&mut self, job: u32, extent: Extent, ctx: &mut Context<'_>) {
         let buffer = self.rows.request(job).buffer;
         for at in 0..extent.blocks.0 {
-            let (column, row) = match self.directory.find(extent.start.0 + at) {
-                Target::Nowhere | Target::NoSlot => {
-                    ctx.zero(buffer.part(at, 1));
-                    continue;
-                }
-                Target::Slot { slot, .. } => (self.contents.data(), slot),
-                Target::Home(place) => self.collector.find(place, &self.directory, &self.contents),
-            };
-            if column < self.contents.data() && !self.contents.has_home(column, row) {
-                // Its only write has failed.
+            let found = self.whereabouts(self.directory.find(extent.start.0 + at));
+            let Some((column, row, is_there)) = found else {
                 ctx.zero(buffer.part(at, 1));
                 continue;
-            }
-            let length = self.pieces[column].last().map_or(0, |last| last.in_rows + last.blocks);
-            if length > 0 && self.starts[column] + length != row {
+            };
+            if !self.reads[column].is_empty() && self.reads[column].end().0 != row {
                 self.send_read(job, column, ctx);
             }
-            if self.pieces[column].is_empty() {
-                self.starts[column] = row;
+            let rows = &mut self.reads[column];
+            if rows.is_empty() {
+                *rows = Extent::new(row, 0);
             }
-            let in_rows = row - self.starts[column];
-            add_piece(&mut self.pieces[column], at, in_rows);
+            rows.blocks.0 += 1;
+            match is_there {
+                true => add_piece(&mut self.pieces[column], at, row - rows.start.0),
+                false => ctx.zero(buffer.part(at, 1)),
+            }
         }
-        for column in 0..self.pieces.len() {
-            if !self.pieces[column].is_empty() {
+        for column in 0..self.reads.len() {
+            if !self.reads[column].is_empty() {
                 self.send_read(job, column, ctx);
+            }
+        }
+    }
+
+    /// The column and the row of a block, and whether anything is there. None when it is looked for nowhere.
+    fn whereabouts(&self, target: Target) -> Option<(usize, u64, bool)> {
+        match target {
+            Target::Nowhere | Target::NoSlot => None,
+            Target::Slot { slot, .. } => Some((self.contents.data(), slot, true)),
+            Target::Unwritten(place) => {
+                let row = self.collector.row_of(place, &self.directory, &self.contents);
+                Some((self.directory.home_of(place), row, false))
+            }
+            Target::Home(place) => {
+                let (column, row) = self.collector.find(place, &self.directory, &self.contents);
+                let is_there =
+                    column == self.contents.data() || self.contents.has_home(column, row);
+                // Of one that is not there the only write has failed.
+                (is_there || !self.directory.appends()).then_some((column, row, is_there))
             }
         }
     }
 
     fn send_read(&mut self, job: u32, column: usize, ctx: &mut Context<'_>) {
         let mut pieces = core::mem::take(&mut self.pieces[column]);
-        let blocks = pieces.iter().map(|piece| piece.blocks).sum();
-        let rows = Extent::new(self.starts[column], blocks);
+        let rows = core::mem::replace(&mut self.reads[column], Extent::EMPTY);
         self.rows.read(job, column, rows, &pieces, &mut self.contents, ctx);
         pieces.clear();
         self.pieces[column] = pieces;
@@ -214,7 +228,7 @@ impl Raid4Smr {
                         self.run.changes.new_slots.push((place, slot, was_live));
                     }
                 }
-                Target::NoSlot | Target::Nowhere => {
+                Target::NoSlot | Target::Nowhere | Target::Unwritten(_) => {
                     self.end_run(job, ctx);
                     self.rows.fail(job, IoError::NoSpace);
                 }
