@@ -1,15 +1,22 @@
 //! A member gets its rows again, found from the others.
 
+use super::rows::Owner;
+use super::task::{Step, Work};
 use super::{RowMap, Rows};
 use crate::command::{CommandError, CommandId, Rate};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
+use crate::operation::Cause;
 use crate::units::{BLOCK_BYTES, Duration, Instant};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// Rows that are rebuilt at once (4 MiB of a member).
 pub const CHUNK_ROWS: u64 = 1024;
+
+/// So many of them are under way at once.
+const CHUNKS_MAX: usize = 2;
 
 /// A rebuild under way.
 #[derive(Debug)]
@@ -17,8 +24,9 @@ pub struct Rebuild {
     column: usize,
     /// Rows before it are done.
     next: u64,
-    /// The rows that are being done.
-    chunk: Option<Extent>,
+    /// The work on the rows that are being done, in their order: what comes next is read while the first is
+    /// written.
+    under_way: VecDeque<u32>,
     /// Rows of the member.
     rows: u64,
     /// Who has asked for it; nobody where a spare has stepped in.
@@ -92,7 +100,7 @@ impl Rows {
         self.rebuild = Some(Rebuild {
             column,
             next: 0,
-            chunk: None,
+            under_way: VecDeque::new(),
             rows: map.rows_of(column),
             commands: Vec::new(),
             rate,
@@ -117,10 +125,26 @@ impl Rows {
     pub(super) fn begin_chunk<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) -> bool {
         self.let_spare_step_in(map, ctx);
         let Some(rebuild) = &mut self.rebuild else { return false };
-        if rebuild.chunk.is_some() {
-            return false;
+        let has_stopped = rebuild.stopped.is_some();
+        let mut begun = rebuild.next;
+        if let Some(&first) = rebuild.under_way.front()
+            && self.tasks[first].step == Step::Ready
+        {
+            match has_stopped {
+                true => self.give_up_chunk(first, map, ctx),
+                false => self.write_rebuilt(first, map, ctx),
+            }
+            return true;
         }
-        if rebuild.stopped.is_some() {
+        if let Some(&last) = rebuild.under_way.back() {
+            let entry = &self.tasks[last];
+            let is_written = matches!(entry.step, Step::Emptying | Step::Writing);
+            if has_stopped || !is_written || rebuild.under_way.len() == CHUNKS_MAX {
+                return false;
+            }
+            begun = entry.rows.end().0;
+        }
+        if has_stopped {
             self.end_rebuild(ctx);
             return true;
         }
@@ -129,16 +153,18 @@ impl Rows {
             return false;
         }
         let (column, rows) = (rebuild.column, rebuild.rows);
-        if rebuild.next == rows {
-            self.members.end_rebuild(column);
-            self.end_rebuild(ctx);
-            return true;
+        if begun == rows {
+            let is_done = rebuild.under_way.is_empty();
+            if is_done {
+                self.members.end_rebuild(column);
+                self.end_rebuild(ctx);
+            }
+            return is_done;
         }
-        let start = map.next_held(column, rebuild.next).map_or(rows, |row| row.min(rows));
+        let start = map.next_held(column, begun).map_or(rows, |row| row.min(rows));
         // What is locked begins where the last rows have ended: a write there may be on its way.
         let end = rows.min(start + CHUNK_ROWS);
-        let chunk = Extent::new(rebuild.next, end - rebuild.next);
-        rebuild.chunk = Some(chunk);
+        let chunk = Extent::new(begun, end - begun);
         if let Some(rate) = rebuild.rate {
             let ns = u128::from((end - start) * BLOCK_BYTES) * 1_000_000_000;
             rebuild.not_before =
@@ -148,15 +174,90 @@ impl Rows {
         true
     }
 
-    /// The rows of a rebuild before `end` are done, or could not be. Nobody else has had them yet.
+    /// Work of a rebuild on rows of a column.
+    fn start_chunk<M: RowMap>(
+        &mut self,
+        column: usize,
+        rows: Extent,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        let task = self.new_task(Work::Rebuild { column }, rows);
+        self.tasks[task].cause = Cause::Rebuild;
+        let rebuild = self.rebuild.as_mut().expect("a rebuild");
+        rebuild.under_way.push_back(task);
+        if self.locks.lock(task, rows) {
+            self.begin_reading(task, map, ctx);
+        }
+    }
+
+    /// True when the rows before those of a task are done: it may write.
+    pub(super) fn is_first_chunk(&self, task: u32) -> bool {
+        self.rebuild.as_ref().is_some_and(|rebuild| rebuild.under_way.front() == Some(&task))
+    }
+
+    /// What was found of a column is written to it, as far as there is anything.
+    pub(super) fn write_rebuilt<M: RowMap>(
+        &mut self,
+        task: u32,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        let entry = &self.tasks[task];
+        let Work::Rebuild { column } = entry.work else { unreachable!("rows of a rebuild") };
+        if entry.segments.is_empty() {
+            return self.end_task(task, map, ctx);
+        }
+        let zone = map.zone_from(column, entry.rows.start.0);
+        let owner = Owner::Task(task);
+        let emptied = zone.map_or(0, |zone| self.empty_zone(owner, column, zone, ctx));
+        self.tasks[task].step = Step::Emptying;
+        self.tasks[task].outstanding += emptied;
+        if emptied == 0 {
+            self.begin_writing(task, map, ctx);
+        }
+    }
+
+    /// Writes what was rebuilt in one piece, zeroes between: tracks that overlap are written in their order.
+    pub(super) fn write_chunk<M: RowMap>(
+        &mut self,
+        task: u32,
+        column: usize,
+        map: &M,
+        ctx: &mut Context<'_>,
+    ) {
+        let entry = &mut self.tasks[task];
+        let first = entry.segments.first().expect("rows to rebuild").rows.start;
+        let last = entry.segments.last().expect("rows to rebuild").rows.end();
+        let rows = Extent::between(first, last);
+        let buffer = entry.part(entry.new[column], rows);
+        let operation = (entry.write, Cause::Rebuild);
+        let to = (column, self.members.port(column));
+        let owner = Owner::Task(task);
+        entry.outstanding += self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
+    }
+
+    /// Rows that were to be rebuilt are not.
+    pub(super) fn give_up_chunk<M: RowMap>(
+        &mut self,
+        task: u32,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        self.tasks[task].failure = Some(IoError::Lost);
+        self.end_task(task, map, ctx);
+    }
+
+    /// Rows of a rebuild, up to `end`, are done, or could not be. Nobody else has had them yet.
     pub(super) fn chunk_ended(
         &mut self,
+        task: u32,
         end: u64,
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
         let rebuild = self.rebuild.as_mut().expect("rows of a rebuild");
-        rebuild.chunk = None;
+        rebuild.under_way.retain(|other| *other != task);
         if result.is_err() {
             rebuild.stopped.get_or_insert("a block could not be read or written");
         }
@@ -186,7 +287,7 @@ impl Rows {
             true => "the member is lost",
             false => "another member was lost meanwhile",
         });
-        if rebuild.chunk.is_none() {
+        if rebuild.under_way.is_empty() {
             self.end_rebuild(ctx);
         }
     }

@@ -54,7 +54,7 @@ pub struct Rows {
     pub(super) members: Members,
     jobs: Jobs,
     pub(super) tasks: Slab<Task>,
-    locks: RowLocks,
+    pub(super) locks: RowLocks,
     pub(super) operations: Operations,
     pub(super) rebuild: Option<Rebuild>,
     epochs: Epochs,
@@ -117,7 +117,7 @@ impl Rows {
         self.jobs.fail(job, error);
     }
 
-    fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
+    pub(super) fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
         let task = self.tasks.reuse_or(Task::new);
         self.tasks[task].reset(work, rows, self.members.columns());
         task
@@ -302,7 +302,7 @@ impl Rows {
             let together = first.map_or(0, |row| map.place_of(column, row).1);
             entry.keep_first_rows(CHUNK_ROWS.min(together));
             if entry.segments.is_empty() {
-                return self.end_task(task, map, ctx);
+                return self.reading_ended(task, map, ctx);
             }
         }
         if entry.segments.iter().any(|segment| segment.method == Method::Impossible) {
@@ -365,37 +365,28 @@ impl Rows {
                     return self.end_task(task, map, ctx);
                 }
                 entry.compute_column(column, ctx);
-                let rows = entry.rows;
-                let zone = map.zone_from(column, rows.start.0);
-                let owner = Owner::Task(task);
-                let emptied = zone.map_or(0, |zone| self.empty_zone(owner, column, zone, ctx));
-                self.tasks[task].step = Step::Emptying;
-                self.tasks[task].outstanding += emptied;
-                if emptied == 0 {
-                    self.begin_writing(task, map, ctx);
+                match self.is_first_chunk(task) {
+                    true => self.write_rebuilt(task, map, ctx),
+                    false => self.tasks[task].step = Step::Ready,
                 }
             }
         }
     }
 
-    fn begin_writing<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+    pub(super) fn begin_writing<M: RowMap>(
+        &mut self,
+        task: u32,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
         let entry = &mut self.tasks[task];
         entry.leave_out_lost_rows(&self.members, map.redundancy());
         entry.step = Step::Writing;
-        let changed = match entry.work {
-            Work::Rebuild { column } => Columns::of(column),
-            Work::Own { .. } => {
-                entry.compute_parity(ctx);
-                match entry.segments.first() {
-                    Some(segment) => Columns::of(segment.parity),
-                    None => Columns::NONE,
-                }
-            }
-            _ => {
-                entry.compute_parity(ctx);
-                entry.segments.iter().fold(Columns::NONE, |all, it| all.or(it.changed()))
-            }
-        };
+        entry.compute_parity(ctx);
+        let (work, changed) = (entry.work, entry.changed());
+        if let Work::Rebuild { column } = work {
+            self.write_chunk(task, column, map, ctx);
+        }
         for column in changed.iter() {
             self.write_new(task, column, map, ctx);
         }
@@ -411,17 +402,6 @@ impl Rows {
         let mut issued = 0;
         let to = (column, members.port(column));
         let owner = Owner::Task(task);
-        if matches!(entry.work, Work::Rebuild { .. }) {
-            // In one piece, zeroes between: tracks that overlap are written in their order.
-            let first = entry.segments.first().expect("rows to rebuild").rows.start;
-            let last = entry.segments.last().expect("rows to rebuild").rows.end();
-            let rows = Extent::between(first, last);
-            let buffer = entry.part(entry.new[column], rows);
-            let operation = (entry.write, Cause::Rebuild);
-            entry.outstanding +=
-                self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
-            return;
-        }
         let gets = |segment: &Segment| {
             segment.changed().has(column) && members.with_row(segment.rows.end().0 - 1).has(column)
         };
@@ -578,7 +558,7 @@ impl Rows {
         }
     }
 
-    fn end_task<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+    pub(super) fn end_task<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         let result = entry.failure.map_or(Ok(()), Err);
         if let Work::Read { into, is_own: true, .. } = entry.work {
@@ -615,7 +595,7 @@ impl Rows {
             (None, Work::Own { word }) => {
                 self.ended.push_back(Ended { word, result });
             }
-            (None, _) => self.chunk_ended(rows.end().0, result, ctx),
+            (None, _) => self.chunk_ended(task, rows.end().0, result, ctx),
         }
     }
 
@@ -633,21 +613,6 @@ impl Rows {
             }
         }
         self.tell(ctx);
-    }
-
-    /// Work of a rebuild on some rows.
-    pub(super) fn start_chunk<M: RowMap>(
-        &mut self,
-        column: usize,
-        rows: Extent,
-        map: &mut M,
-        ctx: &mut Context<'_>,
-    ) {
-        let task = self.new_task(Work::Rebuild { column }, rows);
-        self.tasks[task].cause = Cause::Rebuild;
-        if self.locks.lock(task, rows) {
-            self.begin_reading(task, map, ctx);
-        }
     }
 
     /// Flushes every member that is there.
@@ -750,7 +715,7 @@ impl Rows {
         self.empty_zone(Owner::Layer(word), column, zone, ctx)
     }
 
-    fn empty_zone(
+    pub(super) fn empty_zone(
         &mut self,
         owner: Owner,
         column: usize,

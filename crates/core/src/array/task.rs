@@ -213,6 +213,16 @@ impl Task {
         }
     }
 
+    /// Columns to which new blocks are written, run by run.
+    pub fn changed(&self) -> Columns {
+        let mut segments = self.segments.iter();
+        match self.work {
+            Work::Write => segments.fold(Columns::NONE, |all, it| all.or(it.changed())),
+            Work::Own { .. } => segments.next().map_or(Columns::NONE, |it| Columns::of(it.parity)),
+            Work::Read { .. } | Work::Rebuild { .. } => Columns::NONE,
+        }
+    }
+
     /// What new blocks of some rows of a column are written for. Of columns that bear parity by turns data and
     /// parity are one run, which counts as data.
     pub fn cause_of(&self, column: usize, rows: Extent) -> Cause {
