@@ -32,6 +32,9 @@ impl Report {
         if self.runs.iter().any(|run| !run.figures.series.is_empty()) {
             files.push(("series.csv", self.gauges()));
         }
+        if self.has_movement() {
+            files.push(("movement.csv", self.movement()));
+        }
         if self.runs.iter().any(|run| run.phases.is_some()) {
             files.push(("phases.csv", self.phases()));
         }
@@ -70,6 +73,32 @@ impl Report {
                 csv.number((metric.value)(run));
             }
             csv.end();
+        }
+        csv.text
+    }
+
+    /// How far the heads of the disks were moved.
+    fn movement(&self) -> String {
+        let lists = ["discontinuities", "reversals"].iter();
+        let lists =
+            lists.flat_map(|of| ["block", "track", "band"].map(|unit| format!("{unit}_{of}")));
+        let causes = Cause::ALL.iter().map(|cause| format!("{}_block", cause.name()));
+        let columns: Vec<String> = lists.chain(causes).collect();
+        let own =
+            "run,disk,model,visits,block,track,band,updates,rewrites,rewritten_blocks,spilled";
+        let mut csv = Csv::new(&format!("{own},{}", columns.join(",")));
+        for run in &self.runs {
+            for (disk, of) in run.movement.movement.iter().flatten() {
+                csv.text(&run.label()).text(disk);
+                let own = [u64::from(of.model), of.visits, of.block, of.track, of.band];
+                let written = [of.updates, of.rewrites, of.rewritten_blocks, of.spilled];
+                let lists = of.discontinuities.into_iter().chain(of.reversals);
+                let causes = Cause::ALL.into_iter().map(|cause| of.by_cause[cause]);
+                for value in own.into_iter().chain(written).chain(lists).chain(causes) {
+                    csv.integer(Some(value));
+                }
+                csv.end();
+            }
         }
         csv.text
     }

@@ -7,7 +7,7 @@ use super::report::Report;
 
 /// Names of all files that a report may be written as, beside those of the tables that kinds of node make
 /// ([`TableOfKind::file`](super::TableOfKind::file)).
-pub const REPORT_FILES: [&str; 13] = [
+pub const REPORT_FILES: [&str; 14] = [
     "report.json",
     "report.html",
     "summary.csv",
@@ -18,6 +18,7 @@ pub const REPORT_FILES: [&str; 13] = [
     "band_writes.csv",
     "segments.csv",
     "series.csv",
+    "movement.csv",
     "phases.csv",
     "rebuild_progress.csv",
     "nodes.csv",

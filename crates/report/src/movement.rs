@@ -1,6 +1,7 @@
 //! Movement of the heads of the disks.
 
 use super::by_cause::ByCause;
+use super::report::Report;
 use imbrex_core::operation::Cause;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -73,6 +74,13 @@ impl MovementCounts {
             sum.by_cause[cause] += other.by_cause[cause];
         }
         Some(sum)
+    }
+}
+
+impl Report {
+    /// True when the movement of a disk was counted in some run.
+    pub fn has_movement(&self) -> bool {
+        self.runs.iter().any(|run| run.movement.movement.is_some())
     }
 }
 

@@ -117,6 +117,15 @@ impl Members {
         order.min_by_key(|column| ctx.in_flight(self.port(*column)))
     }
 
+    /// How many rows from this one on the same columns have.
+    pub fn alike_from(&self, row: u64) -> u64 {
+        let ends = self.members.iter().filter_map(|member| match member.state {
+            State::Rebuilding(before) if row < before => Some(before - row),
+            _ => None,
+        });
+        ends.min().unwrap_or(u64::MAX)
+    }
+
     /// True when a spare stands for a column. It has no zones, whatever the member had.
     pub fn is_spare(&self, column: usize) -> bool {
         usize::from(self.port(column).0) != column

@@ -22,7 +22,7 @@ pub enum Method {
 pub struct Segment {
     /// The rows.
     pub rows: Extent,
-    /// The column with their parity.
+    /// The column with their parity, where that changes.
     pub parity: usize,
     /// Columns of which there is new data.
     pub written: Columns,
@@ -156,10 +156,10 @@ pub fn plan_column<M: RowMap>(
         row = next;
         let found = sources(map, members, unreadable, column, row);
         let method = if found.is_some() { Method::None } else { Method::Impossible };
-        let parity = map.parity_of(row);
         let read = found.unwrap_or_default();
-        let (written, one) = (Columns::of(column), Extent::new(row, 1));
-        add_segment(segments, Segment { rows: one, parity, written, read, method });
-        row += 1;
+        let alike = map.alike_from(row).min(members.alike_from(row)).min(end - row);
+        let (written, rows) = (Columns::of(column), Extent::new(row, alike));
+        add_segment(segments, Segment { rows, parity: column, written, read, method });
+        row += alike;
     }
 }

@@ -74,6 +74,10 @@ impl RowMap for RaidRows {
         }
     }
 
+    fn alike_from(&self, _row: u64) -> u64 {
+        u64::MAX
+    }
+
     fn place_of(&self, _column: usize, row: u64) -> (Lba, u64) {
         (Lba(row), u64::MAX)
     }

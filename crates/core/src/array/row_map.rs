@@ -33,6 +33,11 @@ pub trait RowMap {
     /// The columns beside parity whose blocks of a row are held.
     fn held(&self, row: u64) -> Columns;
 
+    /// For how many rows from this one on the same columns make up for any one of them.
+    fn alike_from(&self, _row: u64) -> u64 {
+        1
+    }
+
     /// Where the block of a column lies on its member, and how many rows from there on lie one behind the
     /// other.
     fn place_of(&self, column: usize, row: u64) -> (Lba, u64);

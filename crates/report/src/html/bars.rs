@@ -2,7 +2,7 @@
 
 use super::super::by_cause::ByCause;
 use super::super::drawn::CHART_RUNS_MAX;
-use super::super::report::{DiskUse, Report};
+use super::super::report::{DiskUse, Report, Run};
 use super::super::segment_use::SEGMENT_METRICS;
 use crate::format::{number, optional};
 use crate::page::{chip, escape, open_section};
@@ -15,7 +15,7 @@ pub(super) fn io_time(report: &Report, body: &mut String) {
         "Seconds each disk was busy, and for whom. Cleaning is the price of shingling.",
         body,
     );
-    stacked(report, |disk| Some(disk.busy_time_by_cause_s), "s", body);
+    stacked(report, |_, disk| Some(disk.busy_time_by_cause_s), "s", body);
     body.push_str("</section>\n");
 }
 
@@ -27,11 +27,30 @@ pub(super) fn write_amplification(report: &Report, body: &mut String) {
          cleaning.",
         body,
     );
-    let values = |disk: &DiskUse| {
+    let values = |_: &Run, disk: &DiskUse| {
         let by_cause = disk.write_amplification;
         by_cause[Cause::Host].map(|_| by_cause.map(|value| value.unwrap_or(0.0)))
     };
     stacked(report, values, "bytes per host byte", body);
+    body.push_str("</section>\n");
+}
+
+/// Movement of the heads of each disk, by cause; nothing where none was counted.
+pub(super) fn movement(report: &Report, body: &mut String) {
+    if !report.has_movement() {
+        return;
+    }
+    open_section(
+        "Movement of the heads",
+        "Thousands of blocks that the heads of each disk moved over, by the cause of the visit that the \
+         move leads to. A model of the disk counted them from what reached it; a dash: it has no heads.",
+        body,
+    );
+    let values = |run: &Run, disk: &DiskUse| {
+        let counts = run.movement.movement.as_ref()?.get(&disk.name)?;
+        Some(counts.by_cause.map(|blocks| blocks as f64 / 1000.0))
+    };
+    stacked(report, values, "thousand blocks", body);
     body.push_str("</section>\n");
 }
 
@@ -77,14 +96,15 @@ pub(super) fn segments(report: &Report, body: &mut String) {
 /// The bars of every disk of every run on one scale, with the legend of the causes that occur.
 fn stacked(
     report: &Report,
-    values: impl Fn(&DiskUse) -> Option<ByCause<f64>>,
+    values: impl Fn(&Run, &DiskUse) -> Option<ByCause<f64>>,
     unit: &str,
     body: &mut String,
 ) {
     let runs = || report.runs.iter().take(CHART_RUNS_MAX).enumerate();
     let mut longest = 0.0f64;
     let mut occurs = ByCause::<bool>::default();
-    for by_cause in runs().flat_map(|(_, run)| run.disks.iter().filter_map(&values)) {
+    let disks = runs().flat_map(|(_, run)| run.disks.iter().map(move |disk| (run, disk)));
+    for by_cause in disks.filter_map(|(run, disk)| values(run, disk)) {
         longest = longest.max(by_cause.values().iter().sum());
         for (cause, value) in by_cause.iter() {
             occurs[cause] |= *value > 0.0;
@@ -108,7 +128,7 @@ fn stacked(
                 0 => format!("{}{}", chip(index), escape(&run.label())),
                 _ => String::new(),
             };
-            let by_cause = values(disk);
+            let by_cause = values(run, disk);
             let sum = by_cause.map(|by_cause| by_cause.values().iter().sum::<f64>());
             body.push_str(&format!(
                 "<span>{label}</span><span class=\"disk\">{}</span><span class=\"bar\" role=\"img\" \

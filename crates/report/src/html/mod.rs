@@ -28,6 +28,7 @@ impl Report {
         bars::io_time(self, &mut body);
         bars::write_amplification(self, &mut body);
         body.push_str("</div>\n");
+        bars::movement(self, &mut body);
         bars::segments(self, &mut body);
         lines::latency(self, &mut body);
         lines::throughput(self, &mut body);

@@ -2,7 +2,7 @@
 
 use super::experiment::Experiment;
 use super::sweep::{Point, points};
-use crate::analysis::segment_forms as forms;
+use crate::analysis::{array_forms as arrays_of, segment_forms as forms};
 use imbrex_report::{FormPoint, FormTable};
 use imbrex_stack::{ConfigError, Setting};
 use serde::Deserialize;
@@ -23,6 +23,8 @@ pub enum Form {
     HsRatio,
     /// S-blocks moved by a garbage collection (HWSR, Figure 6).
     Omega,
+    /// The share of the disks of arrays that holds data (RAID 4SMR, equation 6.1).
+    SpaceEfficiency,
     /// The size of a table with an entry for each unit of the disk, which HWSR does not need.
     TableSize,
 }
@@ -54,6 +56,7 @@ impl Form {
         match self {
             Form::HsRatio => "hs-ratio",
             Form::Omega => "omega",
+            Form::SpaceEfficiency => "space-efficiency",
             Form::TableSize => "table-size",
         }
     }
@@ -62,6 +65,7 @@ impl Form {
         match self {
             Form::HsRatio => "data on one disk, segments of HWSR over S-blocks",
             Form::Omega => "S-blocks moved by a garbage collection",
+            Form::SpaceEfficiency => "share of the disks of arrays that holds data, in per cent",
             Form::TableSize => "size of a table with an entry for each unit",
         }
     }
@@ -70,6 +74,7 @@ impl Form {
         match self {
             Form::HsRatio => const { &[whole("region_tracks"), whole("kappa"), SPARE] },
             Form::Omega => const { &[whole("segments"), SPARE] },
+            Form::SpaceEfficiency => const { &[whole("arrays"), whole("homes"), whole("disk_tb")] },
             Form::TableSize => {
                 const { &[whole("capacity_gib"), whole("unit_bytes"), whole("entry_bytes")] }
             }
@@ -99,6 +104,26 @@ impl Form {
                     ("published", forms::moved_as_published(spare)),
                     ("one_hot", Some(forms::moved_when_one_is_hot(segments, slots))),
                     ("uniform", Some(forms::moved_when_uniform(segments, slots))),
+                ]
+            }
+            Form::SpaceEfficiency => {
+                let (arrays, homes, disk_tb) = (of("arrays"), of("homes"), of("disk_tb"));
+                let disks = arrays_of::disks(arrays, homes);
+                let shares = [
+                    arrays_of::used_at_least(arrays, homes),
+                    arrays_of::used_at_most(arrays, homes),
+                    arrays_of::used_by_live(arrays, homes),
+                ];
+                let [low, high, live] = shares.map(|share| Some(100.0 * share));
+                let [low_tb, high_tb, live_tb] = shares.map(|share| Some(share * disks * disk_tb));
+                vec![
+                    ("low", low),
+                    ("high", high),
+                    ("live", live),
+                    ("low_tb", low_tb),
+                    ("high_tb", high_tb),
+                    ("live_tb", live_tb),
+                    ("disks", Some(disks)),
                 ]
             }
             Form::TableSize => {

@@ -61,6 +61,8 @@ const SHIPPED: &[(&str, &str)] = shipped![
     "one-block",
     "prn-like",
     "raid4smr-fs-vmware",
+    "raid4smr-merged-rsrch",
+    "raid4smr-merged-vmware",
     "raid4smr-nasa",
     "raid4smr-rsrch1",
     "raid4smr-wdev2",
