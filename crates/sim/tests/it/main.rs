@@ -29,6 +29,8 @@ mod memory;
 mod memory_buffer;
 mod movement;
 mod no_cleaning;
+mod raid;
+mod raid_bad_input;
 mod report;
 mod ride_bounds;
 mod roles;

@@ -47,7 +47,7 @@ keys! {
         first_write: Word<FirstWrite> = Word(FirstWrite::Rule) => AnyWord;
         /// Blocks of a band row on the data disk at which it is collected.
         #[serde(skip_serializing_if = "Option::is_none")]
-        collect_at: Option<CollectAt> => "1 to the blocks of a band row less one, or `\"never\"`", "the blocks of one band";
+        collect_at: Option<CollectAt> => "1 to the blocks of a band row less one, `\"band\"` or `\"never\"`", "`\"band\"`: as many as a band has";
         /// Which of the slots that were freed is used next, before new ones.
         slots: Word<SlotOrder> = Word(SlotOrder::Lowest) => AnyWord;
         /// What the data disk takes.
@@ -70,6 +70,8 @@ impl Ports for Raid4SmrPorts {
 pub enum CollectAt {
     /// At so many blocks.
     Blocks(u64),
+    /// At as many as a band has.
+    Band,
     /// To make room alone.
     Never,
 }
@@ -87,10 +89,11 @@ impl TryFrom<BlocksOrWord> for CollectAt {
     fn try_from(from: BlocksOrWord) -> Result<CollectAt, String> {
         match from {
             BlocksOrWord::Blocks(blocks) => Ok(CollectAt::Blocks(blocks)),
+            BlocksOrWord::Word(word) if word == "band" => Ok(CollectAt::Band),
             BlocksOrWord::Word(word) if word == "never" => Ok(CollectAt::Never),
-            BlocksOrWord::Word(word) => {
-                Err(format!("collect_at = \"{word}\"; accepted: a number of blocks, or \"never\""))
-            }
+            BlocksOrWord::Word(word) => Err(format!(
+                "collect_at = \"{word}\"; accepted: a number of blocks, \"band\" or \"never\""
+            )),
         }
     }
 }
@@ -99,6 +102,7 @@ impl From<CollectAt> for BlocksOrWord {
     fn from(from: CollectAt) -> BlocksOrWord {
         match from {
             CollectAt::Blocks(blocks) => BlocksOrWord::Blocks(blocks),
+            CollectAt::Band => BlocksOrWord::Word("band".into()),
             CollectAt::Never => BlocksOrWord::Word("never".into()),
         }
     }
@@ -125,7 +129,7 @@ impl Raid4SmrConfig {
             first_write: self.first_write.0,
             collect_at: match self.collect_at {
                 // One band, which is as long as a zone where there are some.
-                None => Some(1),
+                None | Some(CollectAt::Band) => Some(1),
                 Some(CollectAt::Blocks(blocks)) => Some(blocks),
                 Some(CollectAt::Never) => None,
             },
@@ -222,7 +226,7 @@ impl Node for Raid4SmrConfig {
         let mut settings = self.settings()?;
         let scale = asked.scale;
         let mut bands = self.bands_of(&settings, world, scale)?;
-        if self.collect_at.is_none() {
+        if matches!(self.collect_at, None | Some(CollectAt::Band)) {
             settings.collect_at = Some(bands.band_blocks());
         }
         let room = BlockCount(bands.host_blocks());

@@ -216,7 +216,7 @@ impl fmt::Display for Raid4SmrError {
                 needed.bytes()
             ),
             Raid4SmrError::CollectAt { found, most } => {
-                write!(f, "collect_at = {found}; accepted: 1 to {most}, or \"never\"")
+                write!(f, "collect_at = {found}; accepted: 1 to {most}, \"band\" or \"never\"")
             }
             Raid4SmrError::Slots { found, most } => write!(
                 f,
