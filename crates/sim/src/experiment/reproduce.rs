@@ -32,7 +32,8 @@ const SHIPPED: &[Figure] = shipped![
     "hwsr": "figure-6", "figure-7", "figure-13", "figure-14", "figure-15", "figure-16", "figure-17", "figure-18", "figure-19",
         "figure-20", "table-3", "table-size", "sequential", "crash-cost", "policies", "window", "ring";
     "raid4smr": "figure-5.1", "figure-5.2", "figure-5.3", "figure-5.4", "figure-5.5", "figure-5.7",
-        "figure-5.7-packed", "figure-5.7-dedicated", "figure-6.6", "table-6.1", "equation-6.1", "movement";
+        "figure-5.7-packed", "figure-5.7-dedicated", "figure-6.6", "table-6.1",
+        "equation-6.1", "movement", "logs", "degraded", "resync-4tb", "rebuild-8tb-conventional", "rebuild-8tb-shingled";
 ];
 
 impl Figure {
