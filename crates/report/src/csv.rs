@@ -32,7 +32,7 @@ impl Report {
         if self.runs.iter().any(|run| !run.figures.series.is_empty()) {
             files.push(("series.csv", self.gauges()));
         }
-        if self.has_movement() {
+        if self.runs.iter().any(|run| run.movement.is_counted()) {
             files.push(("movement.csv", self.movement()));
         }
         if self.runs.iter().any(|run| run.phases.is_some()) {

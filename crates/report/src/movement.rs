@@ -1,7 +1,6 @@
 //! Movement of the heads of the disks.
 
 use super::by_cause::ByCause;
-use super::report::Report;
 use imbrex_core::operation::Cause;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -77,14 +76,12 @@ impl MovementCounts {
     }
 }
 
-impl Report {
-    /// True when the movement of a disk was counted in some run.
-    pub fn has_movement(&self) -> bool {
-        self.runs.iter().any(|run| run.movement.movement.is_some())
-    }
-}
-
 impl MemberMovement {
+    /// True when it was counted.
+    pub fn is_counted(&self) -> bool {
+        self.movement.is_some()
+    }
+
     /// Adds a disk; false when a sum has more than 64 bits.
     #[must_use]
     pub fn add(&mut self, disk: &str, counts: MovementCounts) -> bool {

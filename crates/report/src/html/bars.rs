@@ -37,7 +37,7 @@ pub(super) fn write_amplification(report: &Report, body: &mut String) {
 
 /// Movement of the heads of each disk, by cause; nothing where none was counted.
 pub(super) fn movement(report: &Report, body: &mut String) {
-    if !report.has_movement() {
+    if !report.runs.iter().any(|run| run.movement.is_counted()) {
         return;
     }
     open_section(

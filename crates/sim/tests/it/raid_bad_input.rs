@@ -399,11 +399,20 @@ fn explore2() {
         let r = of_kind(text, contents).map(|_| ());
         println!("X {what}\n    => {r:?}");
     };
-    let slice = |name: &str, of: &str, at: &str, size: &str| over(name, of, &format!("kind = \"slice\"\noffset = \"{at}\"\nsize = \"{size}\""));
+    let slice = |name: &str, of: &str, at: &str, size: &str| {
+        over(name, of, &format!("kind = \"slice\"\noffset = \"{at}\"\nsize = \"{size}\""))
+    };
     for drive in ["small-smr", "tiny-cmr"] {
-        for (o, size) in [("0 B", "400 KiB"), ("400 KiB", "400 KiB"), ("0 B", "800 KiB"), ("0 B", "1 MiB")] {
-            let text = "name = \"s\"\n".to_string() + &disk("h0", drive) + &disk("h1", drive) + &disk("c0", "tiny-cmr") + &disk("c1", "tiny-cmr")
-                + &slice("s0", "h0", o, size) + &slice("s1", "h1", o, size)
+        for (o, size) in
+            [("0 B", "400 KiB"), ("400 KiB", "400 KiB"), ("0 B", "800 KiB"), ("0 B", "1 MiB")]
+        {
+            let text = "name = \"s\"\n".to_string()
+                + &disk("h0", drive)
+                + &disk("h1", drive)
+                + &disk("c0", "tiny-cmr")
+                + &disk("c1", "tiny-cmr")
+                + &slice("s0", "h0", o, size)
+                + &slice("s1", "h1", o, size)
                 + "[[node]]\nname = \"array\"\nkind = \"raid4smr\"\nbelow = { homes = [\"s0\", \"s1\"], data = \"c0\", parity = \"c1\" }\ntrack_blocks = 5\nband_tracks = 2\n";
             show(&format!("slices {drive} {o} {size}"), &text, ContentKind::Counted);
             show(&format!("contents slices {drive} {o} {size}"), &text, ContentKind::Stamped);
@@ -411,38 +420,88 @@ fn explore2() {
     }
     for (spare, drive) in [("cmr", "cmr-500gb-7200"), ("ssd", "850evo")] {
         for contents in [ContentKind::Counted, ContentKind::Stamped] {
-            let text = "name = \"s\"\nsize = \"400 KiB\"\n".to_string() + &disk("h0", "tiny-cmr") + &disk("h1", "tiny-cmr") + &disk("c0", "tiny-cmr") + &disk("c1", "tiny-cmr")
+            let text = "name = \"s\"\nsize = \"400 KiB\"\n".to_string()
+                + &disk("h0", "tiny-cmr")
+                + &disk("h1", "tiny-cmr")
+                + &disk("c0", "tiny-cmr")
+                + &disk("c1", "tiny-cmr")
                 + &format!("[[node]]\nname = \"sp\"\nkind = \"disk\"\ndrive = \"{drive}\"\n")
                 + "[[node]]\nname = \"array\"\nkind = \"raid4smr\"\nbelow = { homes = [\"h0\", \"h1\"], data = \"c0\", parity = \"c1\" }\nspares = [\"sp\"]\ntrack_blocks = 5\nband_tracks = 2\n";
             show(&format!("spare {spare} {contents:?}"), &text, contents);
-            let text = text.replace("spares = [\"sp\"]\n", "").replace(&format!("[[node]]\nname = \"sp\"\nkind = \"disk\"\ndrive = \"{drive}\"\n"), "");
+            let text = text.replace("spares = [\"sp\"]\n", "").replace(
+                &format!("[[node]]\nname = \"sp\"\nkind = \"disk\"\ndrive = \"{drive}\"\n"),
+                "",
+            );
             show(&format!("cmr homes {contents:?}"), &text, contents);
         }
     }
     let mut text = "name = \"s\"\n".to_string();
     let mut list = Vec::new();
-    for m in 0..65 { text += &disk(&format!("d{m}"), "tiny-cmr"); if m < 64 { list.push(format!("\"d{m}\"")); } }
-    text += &format!("[[node]]\nname = \"array\"\nkind = \"raid5\"\nbelow = [{}]\nspares = [\"d64\"]\n", list.join(", "));
+    for m in 0..65 {
+        text += &disk(&format!("d{m}"), "tiny-cmr");
+        if m < 64 {
+            list.push(format!("\"d{m}\""));
+        }
+    }
+    text += &format!(
+        "[[node]]\nname = \"array\"\nkind = \"raid5\"\nbelow = [{}]\nspares = [\"d64\"]\n",
+        list.join(", ")
+    );
     show("64 and a spare", &text, ContentKind::Counted);
-    for (stack, set) in [("raid5", "array.collect_at=5"), ("raid4smr", "array.collect_at=5"), ("raid4smr", "array.collect_at=band"), ("raid4smr", "array.collect_at=bnad"), ("raid4smr", "array.spares=[\"x\"]"), ("raid1", "array.chunk=64KiB"), ("raid4smr", "array.placement=static"), ("raid4smr", "array.collect_at=-1"), ("raid4smr", "array.data_capacity=20TB"), ("raid4smr", "array.collect_at=200000000")] {
+    for (stack, set) in [
+        ("raid5", "array.collect_at=5"),
+        ("raid4smr", "array.collect_at=5"),
+        ("raid4smr", "array.collect_at=band"),
+        ("raid4smr", "array.collect_at=bnad"),
+        ("raid4smr", "array.spares=[\"x\"]"),
+        ("raid1", "array.chunk=64KiB"),
+        ("raid4smr", "array.placement=static"),
+        ("raid4smr", "array.collect_at=-1"),
+        ("raid4smr", "array.data_capacity=20TB"),
+        ("raid4smr", "array.collect_at=200000000"),
+    ] {
         let set = imbrex_stack::Setting::parse(set);
-        let set = match set { Ok(s) => s, Err(e) => { println!("SET {e}"); continue } };
+        let set = match set {
+            Ok(s) => s,
+            Err(e) => {
+                println!("SET {e}");
+                continue;
+            }
+        };
         let c = StackConfig::load(stack, &[set.clone()]).map_err(|e| e.to_string());
         match c {
             Err(e) => println!("SET {stack} {e}"),
-            Ok(c) => { println!("SET {stack} takes {}", c.takes(&set));
-                let plan = Plan::new(&c, &BuildOptions { size_bytes: Some(1 << 30), ..BuildOptions::simulate(1) });
-                println!("    {:?}", plan.map_err(|e| e.to_string()).and_then(|p| p.build(None, None, ContentKind::Counted).map(|_| ()).map_err(|e| e.to_string())));
+            Ok(c) => {
+                println!("SET {stack} takes {}", c.takes(&set));
+                let plan = Plan::new(
+                    &c,
+                    &BuildOptions { size_bytes: Some(1 << 30), ..BuildOptions::simulate(1) },
+                );
+                println!(
+                    "    {:?}",
+                    plan.map_err(|e| e.to_string()).and_then(|p| p
+                        .build(None, None, ContentKind::Counted)
+                        .map(|_| ())
+                        .map_err(|e| e.to_string()))
+                );
             }
         }
     }
     // sizes
-    let text = "name = \"s\"\nsize = \"16 MiB\"\n".to_string() + &disk("h0", "small-smr") + &disk("h1", "small-smr") + &disk("h2", "small-smr")
+    let text = "name = \"s\"\nsize = \"16 MiB\"\n".to_string()
+        + &disk("h0", "small-smr")
+        + &disk("h1", "small-smr")
+        + &disk("h2", "small-smr")
         + "[[node]]\nname = \"c0\"\nkind = \"disk\"\ndrive = \"cmr-500gb-7200\"\n[[node]]\nname = \"c1\"\nkind = \"disk\"\ndrive = \"cmr-500gb-7200\"\n"
         + "[[node]]\nname = \"array\"\nkind = \"raid4smr\"\nbelow = { homes = [\"h0\", \"h1\", \"h2\"], data = \"c0\", parity = \"c1\" }\nbands = \"disk\"\ntrack_blocks = 20\nband_tracks = 4\ndata_capacity = \"8 MiB\"\n";
     let c = StackConfig::from_text("s.toml", &text, &[]).unwrap();
     for trim in [true, false] {
-    let b = Plan::new(&c, &BuildOptions { trim_disks: trim, ..BuildOptions::simulate(1) }).unwrap().build(None, None, ContentKind::Counted).unwrap();
-    for n in &b.describe.nodes { println!("{trim} NODE {} {:?}", n.name, n.blocks); }
+        let b = Plan::new(&c, &BuildOptions { trim_disks: trim, ..BuildOptions::simulate(1) })
+            .unwrap()
+            .build(None, None, ContentKind::Counted)
+            .unwrap();
+        for n in &b.describe.nodes {
+            println!("{trim} NODE {} {:?}", n.name, n.blocks);
+        }
     }
 }
