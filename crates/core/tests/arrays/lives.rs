@@ -109,6 +109,17 @@ fn raid4smr_lives(seeds: std::ops::Range<u64>) {
     }
 }
 
+/// Members are drives that manage their tracks themselves: what is rebuilt goes through their logs.
+fn lives_of_drives(seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        let mut rng = Rng::new(seed, 5);
+        let level = LEVELS[(seed % 3) as usize];
+        let (members, spares) = (3 + rng.below(2), rng.below(2));
+        let mut world = World::raid_of_drives(level, members as usize, spares as usize, seed);
+        live(&mut world, members, spares, &mut rng, &format!("seed {seed}, drives, {level:?}"));
+    }
+}
+
 /// The same over homes of zones that must be written in sequence.
 fn zoned_lives(seeds: std::ops::Range<u64>) {
     for seed in seeds {
@@ -129,6 +140,7 @@ fn zoned_lives(seeds: std::ops::Range<u64>) {
 #[test]
 fn nothing_is_lost_with_one_member_missing_at_a_time() {
     zoned_lives(0..300);
+    lives_of_drives(0..300);
     raid_lives(0..300);
     raid4smr_lives(0..300);
     // A slot in the spare band row is written while the row is added to the parity.
@@ -141,6 +153,7 @@ fn nothing_is_lost_with_one_member_missing_at_a_time_in_many_lives() {
     raid_lives(1000..9000);
     raid4smr_lives(1000..9000);
     zoned_lives(1000..3000);
+    lives_of_drives(1000..3000);
 }
 
 /// Loses two members and reads everything: the blocks that cannot be read are exactly those expected.

@@ -173,7 +173,7 @@ fn settings_that_cannot_be_are_refused_with_what_would_be_accepted() {
     assert_eq!(few, "1 homes; accepted: 2 to 62");
     for collect_at in [0, 2 * BAND] {
         let never = words(&|it| it.collect_at = Some(collect_at), good());
-        assert!(never.ends_with("accepted: 1 to 15, or \"never\""), "{never}");
+        assert!(never.ends_with("accepted: 1 to 15, \"band\" or \"never\""), "{never}");
     }
     let slots = words(&|it| it.data_capacity = Some(BlockCount(101)), good());
     assert!(slots.contains("accepted: 4096 B to 409600 B"), "{slots}");

@@ -8,8 +8,10 @@ use imbrex_core::disk::{Disk, Geometry, Media, TrackTable};
 use imbrex_core::engine::Engine;
 use imbrex_core::layer::Layer;
 use imbrex_core::lifecycle::{Start, Uuid};
+use imbrex_core::map::BandTable;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{DiskId, NodeId, StackBuilder};
+use imbrex_core::translation::{PersistentCache, PersistentCacheSettings};
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneModel};
 use imbrex_core::zoned::{HostManaged, HostManagedSettings};
@@ -76,6 +78,16 @@ pub fn for_zones() -> Geometry {
     }
 }
 
+/// A disk for a drive that manages its tracks itself.
+fn for_drive() -> Geometry {
+    let table = TrackTable::new([(30, TRACK.0), (60, TRACK.0)], BlockCount(30 * TRACK.0), TRACK.1);
+    Geometry {
+        tracks: Some(Arc::new(table)),
+        is_blank: true,
+        ..Geometry::plain(BlockCount(90 * TRACK.0), Media::Shingled)
+    }
+}
+
 /// A disk that takes writes anywhere.
 pub fn plain(blocks: u64) -> Geometry {
     Geometry { is_blank: true, ..Geometry::plain(BlockCount(blocks), Media::Conventional) }
@@ -110,9 +122,31 @@ impl World {
         zoned: usize,
         seed: u64,
     ) -> World {
-        World::over(geometries, zoned, seed, |below| {
+        let on_top = |member: usize, below: &Geometry| {
+            let (layer, geometry) = (member < zoned).then(|| zones(below, member as u32))?;
+            Some((Box::new(layer) as Box<dyn Layer>, geometry))
+        };
+        World::over(geometries, &on_top, seed, |below| {
             let (layer, geometry) = Raid4Smr::new(settings.clone(), below).expect("an array");
             (Box::new(layer), geometry)
+        })
+    }
+
+    /// An array of drives that manage their tracks themselves.
+    pub fn raid_of_drives(level: Level, members: usize, spares: usize, seed: u64) -> World {
+        let geometries = vec![for_drive(); members + spares];
+        let on_top = |_: usize, below: &Geometry| {
+            let settings = PersistentCacheSettings {
+                packet_blocks_max: BlockCount(8),
+                ..PersistentCacheSettings::new(BlockCount(16))
+            };
+            let bands = Arc::new(BandTable::new((0..6).map(|_| BlockCount(4 * TRACK.0))));
+            let (layer, geometry) = PersistentCache::new(settings, bands, below).expect("a layout");
+            Some((Box::new(layer) as Box<dyn Layer>, geometry))
+        };
+        World::over(geometries, &on_top, seed, |below| {
+            let (raid, geometry) = Raid::new(level, below, spares).expect("an array");
+            (Box::new(raid), geometry)
         })
     }
 
@@ -121,22 +155,23 @@ impl World {
         seed: u64,
         build: impl Fn(&[&Geometry]) -> (Box<dyn Layer>, Geometry),
     ) -> World {
-        World::over(geometries, 0, seed, build)
+        World::over(geometries, &|_, _| None, seed, build)
     }
 
     fn over(
         geometries: Vec<Geometry>,
-        zoned: usize,
+        on_top: &dyn Fn(usize, &Geometry) -> Option<(Box<dyn Layer>, Geometry)>,
         seed: u64,
         build: impl Fn(&[&Geometry]) -> (Box<dyn Layer>, Geometry),
     ) -> World {
         let mut builder = StackBuilder::new(seed);
         let nodes: Vec<NodeId> = geometries.iter().map(|it| builder.disk(it.clone())).collect();
         let (mut below, mut told) = (nodes.clone(), geometries.clone());
-        for home in 0..zoned {
-            let (layer, geometry) = zones(&geometries[home], home as u32);
-            below[home] = builder.layer(Box::new(layer), geometry.clone(), &[nodes[home]]);
-            told[home] = geometry;
+        for (member, disk) in geometries.iter().enumerate() {
+            if let Some((layer, geometry)) = on_top(member, disk) {
+                below[member] = builder.layer(layer, geometry.clone(), &[nodes[member]]);
+                told[member] = geometry;
+            }
         }
         let (layer, geometry) = build(&told.iter().collect::<Vec<_>>());
         let array = builder.layer(layer, geometry, &below);

@@ -62,3 +62,18 @@ fn rsrch_1_is_moved_as_the_thesis_says() {
     let ratio = measured(&rows, "conventional over log, at least");
     assert!((ratio - 101.294).abs() < 0.001, "{ratio}");
 }
+
+#[test]
+fn homes_move_less_than_the_data_disks_of_raid_4_with_collections_and_without() {
+    let Some(folder) = shared_traces() else {
+        return;
+    };
+    for (name, required) in [("captured-movement.toml", 10), ("captured-append.toml", 2)] {
+        let rows = rows(name, &folder);
+        let required_rows: Vec<&Row> = rows.iter().filter(|row| row.basis == Basis::Own).collect();
+        assert_eq!(required_rows.len(), required);
+        for row in required_rows {
+            assert!(row.agrees, "{}: {:?}", row.metric, row.measured);
+        }
+    }
+}

@@ -145,6 +145,11 @@ impl Requests {
         self.granted.pop_front()
     }
 
+    /// True when nothing is being served.
+    pub fn are_done(&self) -> bool {
+        self.jobs.is_empty() && self.parts.is_empty()
+    }
+
     /// True when a job has its lock and is to be begun.
     #[inline]
     pub fn has_granted(&self) -> bool {

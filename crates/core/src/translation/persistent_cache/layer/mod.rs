@@ -38,6 +38,7 @@ use super::undo::Undo;
 use super::writes::Writes;
 use super::zones::{Zones, check_zones};
 use crate::buffer::BufferSlice;
+use crate::command::{CommandId, OnReplacement};
 use crate::disk::{Geometry, LogSize};
 use crate::durability::LayerKind;
 use crate::error::IoError;
@@ -84,6 +85,8 @@ pub struct PersistentCache {
     checksums: Checksums,
     /// One of the disks is lost, and with it all.
     is_lost: bool,
+    /// What the disk of the log is.
+    below: Geometry,
 }
 
 impl PersistentCache {
@@ -168,9 +171,15 @@ impl PersistentCache {
             undo: Undo::default(),
             checksums,
             is_lost: false,
+            below: below.log().clone(),
             shape,
         };
         Ok((cache, geometry))
+    }
+
+    /// True of a drive, which keeps no map that it would have to read from its disk.
+    fn is_drive(&self) -> bool {
+        self.ledger.is_volatile() && self.shape.layout.home_port() == LOG
     }
 
     /// The parts of the disks.
@@ -290,6 +299,24 @@ impl Layer for PersistentCache {
         ctx.lose();
         self.ledger.fail(IoError::Lost);
         self.advance(ctx);
+    }
+
+    /// A new disk is a new drive, once all that the old one was asked for has been answered.
+    fn on_replacement(&self) -> OnReplacement {
+        let is_quiet = self.requests.are_done() && self.rewriter.current().is_none();
+        match self.is_lost && self.is_drive() && is_quiet {
+            true => OnReplacement::PassesOn,
+            false => OnReplacement::Refuses,
+        }
+    }
+
+    fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {
+        let (settings, bands) = (self.shape.settings.clone(), Arc::clone(&self.shape.bands));
+        let new = PersistentCache::new(settings, bands, &self.below);
+        let (new, _) = new.expect("settings and a disk of which one was made before");
+        let ledger = core::mem::replace(self, new).ledger;
+        // It has been opened, and keeps nothing.
+        self.ledger = ledger;
     }
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
