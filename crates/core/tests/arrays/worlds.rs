@@ -23,6 +23,9 @@ const LATENCY_MAX_NS: u64 = 3000;
 /// Tracks of the homes: blocks of each, and how many a write destroys behind it.
 pub const TRACK: (u64, u64) = (4, 2);
 
+/// Makes the layer that stands between a disk and the array, if any.
+type OnTop<'a> = &'a dyn Fn(usize, &Geometry) -> Option<(Box<dyn Layer>, Geometry)>;
+
 /// An array and its disks.
 pub struct World {
     pub engine: Engine,
@@ -160,7 +163,7 @@ impl World {
 
     fn over(
         geometries: Vec<Geometry>,
-        on_top: &dyn Fn(usize, &Geometry) -> Option<(Box<dyn Layer>, Geometry)>,
+        on_top: OnTop<'_>,
         seed: u64,
         build: impl Fn(&[&Geometry]) -> (Box<dyn Layer>, Geometry),
     ) -> World {
