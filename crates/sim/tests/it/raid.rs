@@ -1,21 +1,25 @@
 //! Arrays that lose members while a load is replayed, and get them back.
 
-use crate::harness::{CheckingHost, JumpingClock, Step, random_steps};
+use crate::harness::{CheckingHost, JumpingClock, Medium, Step, random_steps};
 use crate::report::schema_violations;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::command::{Command, CommandId, CommandKind, CommandReply, CommandState};
+use imbrex_core::counters::{Counter, Counts};
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::{CommandArrival, Engine, Frontend, Replacement};
+use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Completion;
 use imbrex_core::stack::{Arrival, DiskId, NodeId};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
-use imbrex_report::{Phase, Report, Run};
+use imbrex_report::{Report, Run};
 use imbrex_sim::experiment::{Experiment, Found, Watch, execute};
-use imbrex_stack::{BuildOptions, Plan, StackConfig};
+use imbrex_stack::{BuildOptions, Built, Plan, StackConfig};
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::Path;
+use std::rc::Rc;
 use tempfile::TempDir;
 
 const KINDS: [&str; 4] = ["raid1", "raid4", "raid5", "raid4smr"];
@@ -58,17 +62,57 @@ fn blocks(kind: &str) -> u64 {
     }
 }
 
-/// An array of a kind over disks `d0` and so on, with spares `s0` and so on and more keys. That of RAID 4SMR has
-/// static places in short bands, and collects early.
-fn array(kind: &str, spares: usize, keys: &str) -> String {
+/// What arrays are made of.
+struct Parts {
+    home: &'static str,
+    other: &'static str,
+    /// Blocks of a track and tracks of a band.
+    band: (u64, u64),
+    data_capacity: &'static str,
+}
+
+const LARGE: Parts = Parts {
+    home: "small-smr.toml",
+    other: "cmr-500gb-7200",
+    band: (20, 4),
+    data_capacity: "8 MiB",
+};
+
+/// For contents.
+const SMALL: Parts = Parts {
+    home: "tiny-smr.toml",
+    other: "tiny-cmr.toml",
+    band: (5, 2),
+    data_capacity: "1600 KiB",
+};
+
+/// Keys of a RAID 4SMR with static places that collects early, and none of other kinds.
+fn usual_keys(kind: &str) -> &'static str {
+    match kind {
+        "raid4smr" => "bands = \"disk\"\nplacement = \"static\"\ncollect_at = 40\n",
+        _ => "",
+    }
+}
+
+/// An array of a kind over disks `d0` and so on, with spares `s0` and so on.
+fn array(kind: &str, spares: usize) -> String {
+    array_of(&LARGE, kind, spares, usual_keys(kind), "d")
+}
+
+/// The same of other parts and with other keys. Homes of RAID 4SMR have names that begin with `homes`: they
+/// are zones over the disks if that is `z`.
+fn array_of(parts: &Parts, kind: &str, spares: usize, keys: &str, homes: &str) -> String {
     let count = members(kind);
-    let drive = |member: usize| match kind == "raid4smr" && member < 3 {
-        true => "small-smr.toml",
-        false => "cmr-500gb-7200",
-    };
     let mut text = String::new();
     for member in 0..count {
-        text += &disk(&format!("d{member}"), drive(member));
+        let is_home = kind == "raid4smr" && member < 3;
+        text += &disk(&format!("d{member}"), if is_home { parts.home } else { parts.other });
+        if is_home && homes == "z" {
+            text += &format!(
+                "[[node]]\nname = \"z{member}\"\nkind = \"host-managed\"\nbelow = \"d{member}\"\n\
+                 zone_size = \"40 KiB\"\n"
+            );
+        }
     }
     for spare in 0..spares {
         text += &disk(&format!("s{spare}"), "850evo");
@@ -76,19 +120,19 @@ fn array(kind: &str, spares: usize, keys: &str) -> String {
     text += &format!("[[node]]\nname = \"array\"\nkind = \"{kind}\"\n");
     text += &match kind {
         "raid4smr" => format!(
-            "below = {{ homes = [{}], data = \"d3\", parity = \"d4\" }}\nbands = \"disk\"\n\
-             track_blocks = 20\nband_tracks = 4\ndata_capacity = \"8 MiB\"\n",
-            names("d", 0..3)
+            "below = {{ homes = [{}], data = \"d3\", parity = \"d4\" }}\ntrack_blocks = {}\n\
+             band_tracks = {}\ndata_capacity = \"{}\"\n",
+            names(homes, 0..3),
+            parts.band.0,
+            parts.band.1,
+            parts.data_capacity
         ),
         _ => format!("below = [{}]\n", names("d", 0..count)),
     };
     if spares > 0 {
         text += &format!("spares = [{}]\n", names("s", 0..spares));
     }
-    if kind == "raid4smr" && keys.is_empty() {
-        text += "placement = \"static\"\ncollect_at = 40\n";
-    }
-    format!("{text}{keys}\n")
+    format!("{text}{keys}")
 }
 
 /// Requests for 1 to 4 blocks, a third of them reads; to few blocks where many are to be written again.
@@ -107,7 +151,8 @@ impl Load {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let length = 1 + (state >> 40) % 4;
             // Where a disk fails after so many requests, the one that is under way writes.
-            let is_read = number == REQUESTS || (number % 100 != 0 && (state >> 50) % 3 == 0);
+            let is_read = number == REQUESTS
+                || (!number.is_multiple_of(100) && (state >> 50).is_multiple_of(3));
             requests.push((is_read, (state >> 20) % (span - length + 1), length));
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -139,7 +184,7 @@ impl Load {
     /// The same of a kind, each request at its instant.
     fn replayed(&self, kind: &str, spares: usize, events: &[String]) -> Told {
         let size = if kind == "raid4smr" { 4000 } else { blocks(kind) };
-        let text = self.experiment(size, &array(kind, spares, ""), "open_loop_speed = 1.0", events);
+        let text = self.experiment(size, &array(kind, spares), "open_loop_speed = 1.0", events);
         Told::of(&text).unwrap_or_else(|error| panic!("{kind}: {error}"))
     }
 }
@@ -408,7 +453,7 @@ fn blocks_of_a_missing_member_are_read_from_the_others_and_counted() {
         let load = Load::new(kind);
         for member in 0..4u64 {
             let event = after(200, &format!("d{member}"), "fail");
-            let text = load.experiment(blocks(kind), &array(kind, 0, ""), "", &[event]);
+            let text = load.experiment(blocks(kind), &array(kind, 0), "", &[event]);
             let told = Told::of(&text).expect("it goes on");
             let reads = load.requests[200..].iter().filter(|(is_read, ..)| *is_read);
             let blocks = reads.flat_map(|(_, start, length)| *start..start + length);
@@ -421,18 +466,16 @@ fn blocks_of_a_missing_member_are_read_from_the_others_and_counted() {
 #[test]
 fn a_rebuild_of_raid4smr_writes_what_was_written_and_no_more() {
     let load = Load::new("raid4smr");
-    let keys = "placement = \"append\"\ncollect_at = \"never\"\n";
+    let keys = "bands = \"disk\"\ncollect_at = \"never\"\n";
     let rebuilt = |member: u64| {
         let name = format!("d{member}");
+        // The last request has ended long before the disk is replaced.
         let events = [
             after(REQUESTS, &name, "fail"),
-            after(REQUESTS, &name, "replace"),
-            after(REQUESTS, "array", "rebuild"),
+            at(1e3, &name, "replace"),
+            at(1e3, "array", "rebuild"),
         ];
-        // The last request has to end before the disk can be replaced.
-        let events = [&events[0], &at(1e3, &name, "replace"), &at(1e3, "array", "rebuild")];
-        let events = events.map(String::clone);
-        let text = load.experiment(4000, &array("raid4smr", 0, keys), "", &events);
+        let text = load.experiment(4000, &array_of(&LARGE, "raid4smr", 0, keys, "d"), "", &events);
         let told = Told::of(&text).expect("it goes on");
         assert_eq!(told.outcomes(), ["done"; 3], "{name}");
         let [first_writes, redirected, slots] =
@@ -458,7 +501,7 @@ fn band_rows_are_collected_before_a_loss_and_after_it_but_not_meanwhile() {
         let events = [after(200, &name, "fail"), after(400, &name, "replace")];
         let collections = |requests: u64, events: &[String]| {
             let workload = format!("limit = {requests}");
-            let text = load.experiment(4000, &array("raid4smr", 0, ""), &workload, events);
+            let text = load.experiment(4000, &array("raid4smr", 0), &workload, events);
             let told = Told::of(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
             (told.count("collections"), told.count("map_entries"))
         };
@@ -504,7 +547,7 @@ fn a_second_loss_ends_the_run_with_an_error_that_names_the_request() {
             after(300, "d1", "fail"),
         ];
         for events in [&fails[..], &rebuilding[..]] {
-            let text = load.experiment(size, &array(kind, 0, ""), "", events);
+            let text = load.experiment(size, &array(kind, 0), "", events);
             let error = Told::of(&text).err().expect("what needs both is lost");
             let words = error.split("trace.csv: record ").nth(1).expect("a request");
             let (record, words) = words.split_once(": ").expect("a number and words");
@@ -578,7 +621,7 @@ fn commands_that_an_array_cannot_take_come_to_nothing_in_words() {
             ("d9", "fail", "no stack has a node `d9`"),
         ] {
             let events = [at(1.0, node, command)];
-            let text = load.experiment(size, &array(kind, 0, ""), "", &events);
+            let text = load.experiment(size, &array(kind, 0), "", &events);
             let error = Told::of(&text).err().expect("it cannot be");
             assert!(error.starts_with("test.toml: [[event]] 1: "), "{error}");
             assert!(error.contains(words), "{kind}: {error}");
@@ -587,14 +630,15 @@ fn commands_that_an_array_cannot_take_come_to_nothing_in_words() {
 }
 
 #[test]
-fn a_disk_below_a_translation_is_not_replaced_and_a_spare_takes_its_place() {
+fn a_disk_below_a_layer_with_a_journal_is_not_replaced_and_a_spare_takes_its_place() {
     let load = Load::new("raid1");
     let member = |name: &str| {
         let below = format!("{name}-smr");
         disk(&below, "small-smr.toml")
             + &format!(
                 "[[node]]\nname = \"{name}\"\nkind = \"persistent-cache\"\nbelow = \"{below}\"\n\
-                 bands = \"uniform:64KiB..144KiB\"\npersistent_cache = \"128 KiB\"\n"
+                 bands = \"uniform:64KiB..144KiB\"\npersistent_cache = \"128 KiB\"\n\
+                 durable = true\nring_blocks = 16\n"
             )
     };
     let below = ["a", "b", "c"].map(member).concat();
@@ -614,8 +658,9 @@ fn a_disk_below_a_translation_is_not_replaced_and_a_spare_takes_its_place() {
 #[test]
 fn updates_without_a_slot_end_a_run_while_a_member_is_missing() {
     let load = Load::new("raid4smr");
-    let keys = "placement = \"append\"\ncollect_at = 5\n";
-    let array = array("raid4smr", 0, keys).replace("\"8 MiB\"", "\"80 KiB\"");
+    let keys = "bands = \"disk\"\ncollect_at = 5\n";
+    let parts = Parts { data_capacity: "80 KiB", ..LARGE };
+    let array = array_of(&parts, "raid4smr", 0, keys, "d");
     let run = |events: &[String]| Told::of(&load.experiment(4000, &array, "", events));
     let told = run(&[]).expect("room is made");
     assert!(told.count("slots_peak") <= 20 && told.count("collections") > 5);
@@ -635,10 +680,14 @@ enum Deed {
 /// A host that checks every block it reads, and a script of what happens after so many of its requests.
 struct Scripted {
     host: CheckingHost,
+    /// Tells the host of failures that may be.
+    told: Rc<RefCell<Medium>>,
     deeds: VecDeque<(usize, Deed)>,
     issued: usize,
     given: u64,
     under_way: usize,
+    /// A member has failed.
+    is_lacking: bool,
     next_member: u16,
     refused: Vec<String>,
 }
@@ -664,6 +713,10 @@ impl Frontend for Scripted {
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
+        // A write may wait for a collection, which a loss puts an end to.
+        if completion.result == Err(IoError::NoSpace) && self.is_lacking {
+            self.told.borrow_mut().faults += 1;
+        }
         self.host.reply(now, completion, buffers);
     }
 
@@ -676,14 +729,17 @@ impl Frontend for Scripted {
         (self.is_due() && !waits).then_some(Instant::ZERO)
     }
 
-    fn poll_command(&mut self, now: Instant) -> Option<CommandArrival> {
+    fn poll_command(&mut self, _now: Instant) -> Option<CommandArrival> {
         self.next_command()?;
         let (_, deed) = self.deeds.pop_front()?;
         let id = CommandId(self.given);
         let command = |node, kind| CommandArrival::Command { node, command: Command { id, kind } };
         let arrival = match deed {
-            Deed::Settle => return self.poll_command(now),
-            Deed::Fail(node) => command(node, CommandKind::Fail),
+            Deed::Settle => return None,
+            Deed::Fail(node) => {
+                self.is_lacking = true;
+                command(node, CommandKind::Fail)
+            }
             Deed::Rebuild(node) => command(node, CommandKind::Rebuild(None)),
             Deed::Replace(disk, with) => {
                 let first_member = self.next_member;
@@ -703,22 +759,89 @@ impl Frontend for Scripted {
     }
 }
 
-/// An array of small disks. Homes of RAID 4SMR have short bands, or zones.
-fn small_array(kind: &str, spares: usize, keys: &str) -> String {
-    let text = array(kind, spares, keys).replace("\"850evo\"", "\"cmr-500gb-7200\"");
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/drives");
-    let spare = match kind {
-        "raid4smr" => "\"850evo\"".to_string(),
-        _ => format!("\"{folder}/tiny-cmr.toml\""),
+/// Blocks of a device that holds something.
+const SMALL_BLOCKS: u64 = 256;
+/// Requests of a host that checks.
+const STEPS: u64 = 150;
+
+/// Loses a member in the middle of requests, gets it back, and loses another one when all is whole. Every
+/// block is read before that and after it: without a member it is found by what was rebuilt. Returns what the
+/// array has counted.
+fn live(seed: u64, kind: &str, spares: usize, text: &str) -> Counts {
+    let told = format!("seed {seed}, {kind}, {spares} spares");
+    let config = StackConfig::from_text("small.toml", text, &[]).expect("a stack");
+    let options = BuildOptions {
+        size_bytes: Some(SMALL_BLOCKS * BLOCK_BYTES),
+        trim_disks: seed.is_multiple_of(2),
+        ..BuildOptions::simulate(seed)
     };
-    let (members, tops) =
-        text.split_at(text.find("[[node]]\nname = \"array\"").expect("the array"));
-    let tiny = format!("\"{folder}/tiny-cmr.toml\"");
-    let (own, of_spares) =
-        members.split_at(members.find("[[node]]\nname = \"s0\"").unwrap_or(members.len()));
-    let own = own.replace("small-smr.toml", "tiny-smr.toml").replace("\"cmr-500gb-7200\"", &tiny);
-    let of_spares = of_spares.replace("\"cmr-500gb-7200\"", &spare);
-    let tops = tops.replace("track_blocks = 20", "track_blocks = 5");
-    let tops = tops.replace("band_tracks = 4", "band_tracks = 2").replace("8 MiB", "1600 KiB");
-    format!("name = \"small\"\n{own}{of_spares}{tops}")
+    let plan = Plan::new(&config, &options).unwrap_or_else(|error| panic!("{told}: {error}"));
+    let built = plan.build(None, None, ContentKind::Stamped);
+    let Built { stack, disks, describe } = built.unwrap_or_else(|error| panic!("{told}: {error}"));
+    let node =
+        |name: &str| describe.nodes.iter().find(|node| node.name == name).expect("a node").id;
+    let all = members(kind) as u64;
+    let lost = [seed % all, (seed + 1 + seed / all % (all - 1)) % all].map(|it| format!("d{it}"));
+    let mut deeds = vec![(40, Deed::Fail(node(&lost[0])))];
+    if spares == 0 {
+        let design = plan.design(&lost[0], None, ContentKind::Stamped).expect("a design");
+        let with = Box::new(design.simulate().expect("a disk"));
+        let disk = stack.disk_of(node(&lost[0])).expect("a disk");
+        deeds.push((70, Deed::Replace(disk, with)));
+        deeds.push((80, Deed::Rebuild(node("array"))));
+    }
+    let look = (0..SMALL_BLOCKS).step_by(16).map(|start| Step::Read(Extent::new(start, 16)));
+    let mut steps = random_steps(seed, STEPS, SMALL_BLOCKS, 12);
+    deeds.push((steps.len(), Deed::Settle));
+    steps.extend(look.clone());
+    deeds.push((steps.len(), Deed::Fail(node(&lost[1]))));
+    steps.extend(look);
+    let medium = Rc::<RefCell<Medium>>::default();
+    let mut script = Scripted {
+        host: CheckingHost::new(steps, 1 + seed as usize % 8, vec![Rc::clone(&medium)]),
+        told: medium,
+        deeds: deeds.into(),
+        issued: 0,
+        given: 0,
+        under_way: 0,
+        is_lacking: false,
+        next_member: stack.next_member(),
+        refused: Vec::new(),
+    };
+    let buffers = Buffers::new(ContentKind::Stamped);
+    let mut engine = Engine { stack, disks, buffers, in_flight_max: 64 };
+    engine.run(&mut JumpingClock::default(), &mut script, &mut |_, _| {});
+    assert_eq!(script.host.failure, None, "{told}: {lost:?}");
+    assert_eq!(script.refused, [""; 0], "{told}: {lost:?}");
+    assert_eq!(engine.buffers.allocated(), 0, "{told}");
+    engine.stack.counts(node("array")).clone()
+}
+
+#[test]
+fn every_block_is_there_after_a_loss_and_a_rebuild() {
+    for kind in KINDS {
+        for keys in [
+            "bands = \"disk\"\nplacement = \"static\"\ncollect_at = 6\n",
+            "bands = \"disk\"\nplacement = \"append\"\ncollect_at = 6\n",
+            "collect_at = 6\n",
+        ] {
+            let (homes, keys) = match kind {
+                "raid4smr" => (if keys.contains("bands") { "d" } else { "z" }, keys),
+                _ => ("d", ""),
+            };
+            let (mut rebuilt, mut degraded, mut collections) = (0, 0, 0);
+            for seed in 0..40 {
+                let spares = (seed / 2 % 2) as usize;
+                let array = array_of(&SMALL, kind, spares, keys, homes);
+                let counts = live(seed, kind, spares, &format!("name = \"small\"\n{array}"));
+                rebuilt += counts.counter(Counter::RebuiltBlocks);
+                degraded += counts.counter(Counter::DegradedReadBlocks);
+                collections += counts.counter(Counter::Collections);
+            }
+            assert!(rebuilt > 1000, "{kind}: {keys}");
+            // Of copies only what was under way is read again.
+            assert!(degraded > if kind == "raid1" { 0 } else { 500 }, "{kind}: {keys}: {degraded}");
+            assert_eq!(collections > 400, kind == "raid4smr", "{kind}: {keys}: {collections}");
+        }
+    }
 }
