@@ -171,6 +171,12 @@ impl Geometry {
         }
     }
 
+    /// True when writing some of the first blocks destroys others behind them.
+    pub fn overlaps_before(&self, blocks: BlockCount) -> bool {
+        let tracks = self.tracks.as_deref();
+        tracks.is_some_and(|it| it.overlap_tracks > 0 && it.conventional_prefix() < blocks)
+    }
+
     /// True of a node with zones that must be written in sequence.
     pub fn refuses_random_writes(&self) -> bool {
         let zones = self.zones.as_deref();

@@ -172,6 +172,11 @@ impl Members {
         self.members.iter().position(missing)
     }
 
+    /// A column whose new disk nobody has asked to be rebuilt.
+    pub fn blank(&self) -> Option<usize> {
+        self.members.iter().position(|member| member.state == State::Blank)
+    }
+
     /// True when a new disk waits to be rebuilt.
     pub fn is_blank(&self, column: usize) -> bool {
         self.members[column].state == State::Blank

@@ -65,7 +65,7 @@ impl Rows {
             return;
         }
         let not_now = |words: &str| Err(CommandError::NotNow(words.into()));
-        let result = match self.members.missing() {
+        let result = match self.members.blank().or(self.members.missing()) {
             None => Ok(()),
             Some(_) if !self.can_rebuild(map) => not_now(
                 "two members are missing: what both are needed for is lost; accepted: an array \
@@ -148,28 +148,23 @@ impl Rows {
             self.end_rebuild(ctx);
             return true;
         }
-        if rebuild.not_before > ctx.now() {
-            ctx.wake_at(rebuild.not_before);
-            return false;
-        }
         let (column, rows) = (rebuild.column, rebuild.rows);
         if begun == rows {
             let is_done = rebuild.under_way.is_empty();
             if is_done {
                 self.members.end_rebuild(column);
-                self.end_rebuild(ctx);
+                self.end_or_go_on(map, ctx);
             }
             return is_done;
+        }
+        if rebuild.not_before > ctx.now() {
+            ctx.wake_at(rebuild.not_before);
+            return false;
         }
         let start = map.next_held(column, begun).map_or(rows, |row| row.min(rows));
         // What is locked begins where the last rows have ended: a write there may be on its way.
         let end = rows.min(start + CHUNK_ROWS);
         let chunk = Extent::new(begun, end - begun);
-        if let Some(rate) = rebuild.rate {
-            let ns = u128::from((end - start) * BLOCK_BYTES) * 1_000_000_000;
-            rebuild.not_before =
-                ctx.now() + Duration((ns / u128::from(rate.bytes_per_s.max(1))) as u64);
-        }
         self.start_chunk(column, chunk, map, ctx);
         true
     }
@@ -188,6 +183,28 @@ impl Rows {
         rebuild.under_way.push_back(task);
         if self.locks.lock(task, rows) {
             self.begin_reading(task, map, ctx);
+        }
+    }
+
+    /// Keeps of the rows that are to be rebuilt those that are done at once. The next ones wait as long as these
+    /// take at the rate that was asked for.
+    pub(super) fn keep_chunk<M: RowMap>(
+        &mut self,
+        task: u32,
+        column: usize,
+        map: &M,
+        ctx: &Context<'_>,
+    ) {
+        let entry = &mut self.tasks[task];
+        let Some(first) = entry.segments.first().map(|segment| segment.rows.start.0) else {
+            return;
+        };
+        entry.keep_first_rows(CHUNK_ROWS.min(map.place_of(column, first).1));
+        let rebuild = self.rebuild.as_mut().expect("a rebuild");
+        if let Some(rate) = rebuild.rate {
+            let ns = u128::from(entry.rows.blocks.0 * BLOCK_BYTES) * 1_000_000_000;
+            let takes = Duration((ns / u128::from(rate.bytes_per_s.max(1))) as u64);
+            rebuild.not_before = ctx.now() + takes;
         }
     }
 
@@ -290,6 +307,16 @@ impl Rows {
         if rebuild.under_way.is_empty() {
             self.end_rebuild(ctx);
         }
+    }
+
+    /// A member has all of its rows. Whoever has asked for that waits for all others with a new disk too.
+    fn end_or_go_on<M: RowMap>(&mut self, map: &M, ctx: &mut Context<'_>) {
+        let rebuild = self.rebuild.as_mut().expect("a rebuild");
+        let next = self.members.blank().filter(|_| !rebuild.commands.is_empty());
+        let Some(next) = next else { return self.end_rebuild(ctx) };
+        let (commands, rate) = (core::mem::take(&mut rebuild.commands), rebuild.rate);
+        self.begin_rebuild(next, rate, map, ctx);
+        self.rebuild.as_mut().expect("it has begun").commands = commands;
     }
 
     fn end_rebuild(&mut self, ctx: &mut Context<'_>) {

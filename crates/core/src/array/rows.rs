@@ -5,7 +5,7 @@ use super::jobs::Jobs;
 use super::members::{Loss, Members};
 use super::operations::{Done, Operations};
 use super::plan::{Method, Segment};
-use super::rebuild::{CHUNK_ROWS, Rebuild};
+use super::rebuild::Rebuild;
 use super::row_locks::{Granted, RowLocks};
 use super::task::{Piece, Step, Task, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
@@ -298,13 +298,12 @@ impl Rows {
         entry.step = Step::Reading;
         entry.plan(&self.members, map);
         if let Work::Rebuild { column } = entry.work {
-            let first = entry.segments.first().map(|segment| segment.rows.start.0);
-            let together = first.map_or(0, |row| map.place_of(column, row).1);
-            entry.keep_first_rows(CHUNK_ROWS.min(together));
-            if entry.segments.is_empty() {
+            self.keep_chunk(task, column, map, ctx);
+            if self.tasks[task].segments.is_empty() {
                 return self.reading_ended(task, map, ctx);
             }
         }
+        let entry = &mut self.tasks[task];
         if entry.segments.iter().any(|segment| segment.method == Method::Impossible) {
             entry.failure = entry.failure.or(entry.error).or(Some(IoError::Lost));
             if entry.work != Work::Write {

@@ -288,10 +288,7 @@ impl PlannedRaid4Smr {
             ));
         }
         let homes = &below.offers[..self.settings.homes];
-        let overlaps = |offer: &&&Offer| {
-            let tracks = offer.geometry.tracks.as_deref();
-            tracks.is_some_and(|tracks| tracks.conventional_prefix() < offer.geometry.blocks)
-        };
+        let overlaps = |offer: &&&Offer| offer.geometry.overlaps_before(offer.geometry.blocks);
         match homes.iter().find(overlaps) {
             Some(_) if self.settings.bands == BandSource::Assumed => Err(wrong(
                 &self.name,

@@ -90,11 +90,7 @@ impl Raid4Smr {
         let needed = BlockCount(used.max(slots));
         let spares = &below[columns..];
         check_spares(spares, needed)?;
-        let overlaps = |spare: &&Geometry| {
-            let tracks = spare.tracks.as_deref();
-            tracks.is_some_and(|tracks| tracks.conventional_prefix() < needed)
-        };
-        if let Some(spare) = spares.iter().position(overlaps) {
+        if let Some(spare) = spares.iter().position(|spare| spare.overlaps_before(needed)) {
             return Err(Raid4SmrError::ShingledSpare { spare });
         }
         let bare: Vec<Geometry> =

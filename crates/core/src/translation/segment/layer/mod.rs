@@ -140,10 +140,7 @@ impl Segments {
             let (needed, blocks) = (areas.blocks(), member.blocks);
             return Err(SegmentError::JournalTooSmall { needed, blocks });
         }
-        let destroys = |tracks: &crate::disk::TrackTable| {
-            tracks.conventional_prefix() < areas.blocks() && tracks.overlap_tracks > 0
-        };
-        if member.tracks.as_deref().is_some_and(destroys) {
+        if member.overlaps_before(areas.blocks()) {
             return Err(SegmentError::JournalOnShingles);
         }
         let geometry = Geometry {
