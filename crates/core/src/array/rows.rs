@@ -279,12 +279,32 @@ impl Rows {
         }
     }
 
+    /// A part that writes to rows of a column what another one, which has not begun, was to write elsewhere:
+    /// `from` says of each block the column and the row there, from the first.
+    pub fn new_write_of(
+        &mut self,
+        of: u32,
+        column: usize,
+        rows: Extent,
+        from: impl Iterator<Item = (usize, u64)>,
+        ctx: &mut Context<'_>,
+    ) -> u32 {
+        let job = self.tasks[of].job.expect("a part of a request");
+        let task = self.new_write(job, self.tasks[of].write);
+        self.set_rows(task, rows);
+        for (row, (from_column, from_row)) in (rows.start.0..).zip(from) {
+            let data = self.tasks[of].new[from_column].part(from_row, 1);
+            self.put(task, column, row, Some(data), ctx);
+        }
+        task
+    }
+
     /// Ends a write that has not begun.
-    pub fn abandon(&mut self, task: u32, error: IoError, ctx: &mut Context<'_>) {
+    pub fn drop_part(&mut self, task: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
         self.tasks[task].release(ctx);
         let job = self.tasks[task].job.expect("a part of a request");
         self.tasks.remove(task);
-        self.end_part(job, Err(error), ctx);
+        self.end_part(job, result, ctx);
     }
 
     /// The rows are the task's: what it must know is read.

@@ -30,23 +30,6 @@ pub enum Step {
     Draining,
 }
 
-/// What a write has changed of where blocks are, to be undone if it comes to nothing.
-#[derive(Clone, Debug, Default)]
-pub struct Changes {
-    /// The places of blocks that go home.
-    pub homes: Vec<Place>,
-    /// Blocks that got a slot: place, slot, whether they were written before.
-    pub new_slots: Vec<(Place, u64, bool)>,
-}
-
-impl Changes {
-    /// Nothing.
-    pub fn clear(&mut self) {
-        self.homes.clear();
-        self.new_slots.clear();
-    }
-}
-
 /// A write that waits until the collection is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {

@@ -1,8 +1,8 @@
 //! Carries out what was decided: band rows go to the spare one, one after the other.
 
-use super::collection::{Changes, Collection, Step, Waiting};
+use super::collection::{Collection, Step, Waiting};
 use super::contents::Contents;
-use super::directory::{Decision, Directory, Place};
+use super::directory::{Change, Changes, Decision, Directory, Place};
 use crate::array::{RowMap, Rows};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
@@ -36,7 +36,7 @@ pub struct Around<'a, 'c> {
     pub contents: &'a mut Contents,
     pub rows: &'a mut Rows,
     /// Of each part that writes what it has changed in the directory.
-    pub changes: &'a [Changes],
+    pub changes: &'a mut Vec<Changes>,
     pub ctx: &'a mut Context<'c>,
 }
 
@@ -172,14 +172,21 @@ impl Collector {
         }
     }
 
-    fn release_waiting(&self, waiting: &Waiting, around: &mut Around<'_, '_>) {
-        let Around { directory, contents, rows, ctx, .. } = around;
+    fn release_waiting(&mut self, waiting: &Waiting, around: &mut Around<'_, '_>) {
         let lane = waiting.goes_home.map(|place| {
-            let row = self.row_of(place, directory, contents);
-            rows.move_to(waiting.task, row);
-            row / contents.bands().band_blocks()
+            let row = self.row_of(place, around.directory, around.contents);
+            around.rows.move_to(waiting.task, row);
+            row / around.contents.bands().band_blocks()
         });
-        rows.start(waiting.task, lane, *contents, ctx);
+        self.start(waiting.task, lane, around);
+    }
+
+    /// A write begins. Those that come to nothing at once are undone before their numbers name others.
+    fn start(&mut self, task: u32, lane: Option<u64>, around: &mut Around<'_, '_>) {
+        around.rows.start(task, lane, around.contents, around.ctx);
+        while let Some(failed) = around.rows.next_failed_write() {
+            self.undo(&around.changes[failed as usize], 0, around.directory);
+        }
     }
 
     /// A member is missing: what need not come to its end is given up as soon as nothing of it is in flight.
@@ -189,26 +196,43 @@ impl Collector {
         }
     }
 
-    /// What need not come to its end is not done. Blocks that were to be collected stay where they are, writes
-    /// that have waited for their slots get none. Those that are appended go on where their band row lies now;
-    /// others would destroy what is behind them there.
+    /// What need not come to its end is not done: blocks that were to be collected stay where they are. Writes
+    /// that have waited for it go on. Those that are appended go where their band row lies now; all others get
+    /// slots anew, as far as there are any.
     fn give_up(&mut self, around: &mut Around<'_, '_>) {
-        let mut going_home = Vec::new();
-        for at in 0..self.queue.len() {
-            if self.queue[at].is_final() {
-                continue;
-            }
-            let number = self.queue[at].number;
-            for waiting in core::mem::take(&mut self.queue[at].waiting) {
-                if waiting.goes_home.is_some() && around.directory.appends() {
-                    going_home.push(waiting);
-                    continue;
-                }
-                let task = waiting.task;
-                self.undo(&around.changes[task as usize], number, around.directory);
-                around.rows.abandon(task, IoError::NoSpace, around.ctx);
+        let mut waiting = Vec::new();
+        for collection in self.queue.iter_mut().filter(|it| !it.is_final()) {
+            let number = collection.number;
+            waiting.extend(collection.waiting.drain(..).map(|waiting| (number, waiting)));
+        }
+        let appends = around.directory.appends();
+        let (going_home, others): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|(_, it)| appends && it.goes_home.is_some());
+        let mut again = Vec::new();
+        for (_, Waiting { task, .. }) in &others {
+            let changes = core::mem::take(&mut around.changes[*task as usize]);
+            let stands: Vec<bool> =
+                changes.iter().map(|change| self.stands(change, around.directory)).collect();
+            again.push((*task, changes, stands));
+        }
+        for ((number, _), (_, changes, _)) in others.iter().zip(&again) {
+            self.undo(changes, *number, around.directory);
+        }
+        self.take_back(around);
+        for (_, waiting) in going_home {
+            let place = waiting.goes_home.expect("one that goes home");
+            match self.last_of(around.directory.band_row_of(place)) {
+                Some(number) => self.wait(number, waiting),
+                None => self.release_waiting(&waiting, around),
             }
         }
+        for (task, changes, stands) in again {
+            self.write_again(task, &changes, &stands, around);
+        }
+    }
+
+    /// Decisions that are not carried out are taken back, the last one first.
+    fn take_back(&mut self, around: &mut Around<'_, '_>) {
         while let Some(last) = self.queue.pop_back() {
             if last.is_final() {
                 self.queue.push_back(last);
@@ -224,25 +248,90 @@ impl Collector {
                 self.held.insert(*slot, collection.number);
             }
         }
-        for waiting in going_home {
-            let place = waiting.goes_home.expect("one that goes home");
-            match self.last_of(around.directory.band_row_of(place)) {
-                Some(number) => self.wait(number, waiting),
-                None => self.release_waiting(&waiting, around),
+    }
+
+    /// True when a block is where a write that waits is to put it: it was not written or zeroed since.
+    fn stands(&self, change: &Change, directory: &Directory) -> bool {
+        let is_saved = |slot| {
+            let mut later = self.queue.iter().filter(|it| !it.is_final());
+            later.any(|it| it.decision.saved.contains(&(change.place, slot)))
+        };
+        match (directory.slot_of(change.place), change.slot) {
+            (Some(found), slot) => slot == Some(found),
+            (None, Some(slot)) => directory.is_live(change.place) && is_saved(slot),
+            (None, None) => directory.is_live(change.place),
+        }
+    }
+
+    /// A write that was given up, and undone, goes to the slots that its blocks get now.
+    fn write_again(
+        &mut self,
+        task: u32,
+        changes: &[Change],
+        stands: &[bool],
+        around: &mut Around<'_, '_>,
+    ) {
+        let homes = around.contents.data() as u64;
+        let mut result = Ok(());
+        let mut run: Vec<(Change, (usize, u64))> = Vec::new();
+        for (at, change) in changes.iter().enumerate().filter(|(at, _)| stands[*at]) {
+            let from = match change.slot {
+                Some(_) => (around.contents.data(), at as u64),
+                None => {
+                    let row = change.place / homes - changes[0].place / homes;
+                    (around.directory.home_of(change.place), row)
+                }
+            };
+            let Some(again) = around.directory.place_again(change.place) else {
+                result = Err(IoError::NoSpace);
+                continue;
+            };
+            let goes_on = |last: &(Change, _)| last.0.slot.map(|slot| slot + 1) == again.slot;
+            if !run.last().is_none_or(goes_on) {
+                self.write_run_again(task, &mut run, around);
             }
+            run.push((again, from));
+        }
+        self.write_run_again(task, &mut run, around);
+        around.rows.drop_part(task, result, around.ctx);
+    }
+
+    /// Blocks of a write that was given up go to slots one behind the other.
+    fn write_run_again(
+        &mut self,
+        of: u32,
+        run: &mut Vec<(Change, (usize, u64))>,
+        around: &mut Around<'_, '_>,
+    ) {
+        let Some(first) = run.first().and_then(|(change, _)| change.slot) else { return };
+        let slots = Extent::new(first, run.len() as u64);
+        let from = run.iter().map(|(_, from)| *from);
+        let task = around.rows.new_write_of(of, around.contents.data(), slots, from, around.ctx);
+        if around.changes.len() <= task as usize {
+            around.changes.resize_with(task as usize + 1, Changes::default);
+        }
+        around.changes[task as usize] = run.drain(..).map(|(change, _)| change).collect();
+        let after = (slots.start.0..slots.end().0).filter_map(|slot| self.holder_of(slot)).max();
+        match after {
+            Some(number) => self.wait(number, Waiting { task, goes_home: None }),
+            None => self.start(task, None, around),
         }
     }
 
     /// A write has come to nothing: its blocks are where they were before. It has waited for the collection
     /// `after`, if for any; one that was decided later may count on its blocks.
-    pub fn undo(&mut self, changes: &Changes, after: u64, directory: &mut Directory) {
-        for place in &changes.homes {
-            directory.undo_home(*place);
-        }
-        for (place, slot, was_live) in &changes.new_slots {
-            directory.undo(*place, *slot, *was_live);
+    pub fn undo(&mut self, changes: &[Change], after: u64, directory: &mut Directory) {
+        for Change { place, slot, is_new, was_live } in changes.iter().copied() {
+            let Some(slot) = slot else {
+                directory.undo_home(place);
+                continue;
+            };
+            if !is_new {
+                continue;
+            }
+            directory.undo(place, slot, was_live);
             for later in self.queue.iter_mut().filter(|it| it.number > after) {
-                later.decision.saved.retain(|saved| *saved != (*place, *slot));
+                later.decision.saved.retain(|saved| *saved != (place, slot));
             }
         }
     }

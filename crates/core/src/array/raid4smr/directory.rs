@@ -51,6 +51,21 @@ pub struct Counted {
     pub collected_blocks: u64,
 }
 
+/// What a write has changed of where a block is, to be undone if it comes to nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change {
+    pub place: Place,
+    /// The slot that it is written to; none of one that goes home.
+    pub slot: Option<u64>,
+    /// It got the slot for this write.
+    pub is_new: bool,
+    /// It was written before.
+    pub was_live: bool,
+}
+
+/// Of each block of a write, in the order of its rows, home after home.
+pub type Changes = Vec<Change>;
+
 /// The decision to collect a band row: what it holds goes to the spare one.
 #[derive(Debug)]
 pub struct Decision {
@@ -293,11 +308,7 @@ impl Directory {
             None => return Target::NoSlot,
         };
         self.counted.redirected += 1;
-        self.live.set(place, true);
-        self.slot_of.insert(place, slot);
-        self.slots_peak = self.slots_peak.max(self.map_entries());
-        let band_row = self.band_row_of(place);
-        self.mapped[band_row as usize] += 1;
+        let band_row = self.put_in_slot(place, slot);
         if can_collect && self.mapped[band_row as usize] >= self.collect_at {
             self.counted.collections += 1;
             self.collect(band_row);
@@ -386,6 +397,37 @@ impl Directory {
         if !was_live {
             self.live.set(place, false);
         }
+    }
+
+    /// The slot of a place, if it has one.
+    pub fn slot_of(&self, place: Place) -> Option<u64> {
+        self.slot_of.get(&place).copied()
+    }
+
+    /// True of a place whose block was written and not zeroed since.
+    pub fn is_live(&self, place: Place) -> bool {
+        self.live.get(place)
+    }
+
+    /// A block that was to be written, and was counted, gets a slot after all, if there is one.
+    pub fn place_again(&mut self, place: Place) -> Option<Change> {
+        let was_live = self.live.get(place);
+        if let Some(slot) = self.slot_of(place) {
+            return Some(Change { place, slot: Some(slot), is_new: false, was_live });
+        }
+        let slot = self.slots.take()?;
+        self.put_in_slot(place, slot);
+        Some(Change { place, slot: Some(slot), is_new: true, was_live })
+    }
+
+    /// A block is in a slot from now on. Returns its band row.
+    fn put_in_slot(&mut self, place: Place, slot: u64) -> u64 {
+        self.live.set(place, true);
+        self.slot_of.insert(place, slot);
+        self.slots_peak = self.slots_peak.max(self.map_entries());
+        let band_row = self.band_row_of(place);
+        self.mapped[band_row as usize] += 1;
+        band_row
     }
 
     /// A block that was to go home is not written.

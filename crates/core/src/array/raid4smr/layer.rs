@@ -1,10 +1,10 @@
 //! The layer of RAID 4SMR.
 
 use super::bands::HomeBands;
-use super::collection::{Changes, Waiting};
+use super::collection::Waiting;
 use super::collector::{Around, Collector};
 use super::contents::Contents;
-use super::directory::{Directory, Place, Target};
+use super::directory::{Change, Changes, Directory, Place, Target};
 use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
 use crate::array::raid::{add_piece, check_spares};
 use crate::array::task::Piece;
@@ -220,9 +220,8 @@ impl Raid4Smr {
                 Target::Home(place) => self.go_home(job, at, place, ctx),
                 Target::Slot { slot, place, is_new, was_live } => {
                     self.go_to_slot(job, at, slot, ctx);
-                    if is_new {
-                        self.run.changes.new_slots.push((place, slot, was_live));
-                    }
+                    let slot = Some(slot);
+                    self.run.changes.push(Change { place, slot, is_new, was_live });
                 }
                 Target::NoSlot | Target::Nowhere | Target::Unwritten(_) => {
                     self.end_run(job, ctx);
@@ -251,7 +250,8 @@ impl Raid4Smr {
         }
         self.add(at, self.directory.home_of(place), row, after);
         self.run.goes_home = true;
-        self.run.changes.homes.push(place);
+        let change = Change { place, slot: None, is_new: false, was_live: false };
+        self.run.changes.push(change);
     }
 
     fn go_to_slot(&mut self, job: u32, at: u64, slot: u64, ctx: &mut Context<'_>) {
