@@ -16,6 +16,7 @@ mod plan;
 mod raid;
 pub mod raid4smr;
 mod raid_rows;
+mod read_runs;
 mod rebuild;
 mod row_locks;
 mod row_map;

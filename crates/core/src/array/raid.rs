@@ -1,7 +1,7 @@
 //! The layer of RAID levels 1, 4 and 5.
 
-use super::task::Piece;
-use super::{COLUMNS_MAX, Columns, RaidRows, RowMap, Rows};
+use super::read_runs::ReadRuns;
+use super::{COLUMNS_MAX, RaidRows, RowMap, Rows};
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
 use crate::counters::Gauge;
 use crate::disk::Geometry;
@@ -12,7 +12,6 @@ use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::{OpenError, Start};
 use crate::operation::{Completion, Operation, Request};
 use crate::units::BlockCount;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -101,9 +100,7 @@ pub struct Raid {
     rows: Rows,
     /// Blocks of the members that are in no row.
     unused: BlockCount,
-    /// For each column the pieces of a read that is taken apart.
-    pieces: Vec<Vec<Piece>>,
-    starts: Vec<u64>,
+    reads: ReadRuns,
 }
 
 impl Raid {
@@ -132,52 +129,21 @@ impl Raid {
             map,
             rows: Rows::new(members.len(), spares),
             unused: BlockCount(offered - used.0 * members.len() as u64),
-            pieces: vec![Vec::new(); members.len()],
-            starts: vec![0; members.len()],
+            reads: ReadRuns::new(members.len()),
         };
         Ok((raid, Geometry { blocks: map.blocks(), ..geometry }))
     }
 
     fn read(&mut self, job: u32, extent: Extent, ctx: &mut Context<'_>) {
-        let mut touched = Columns::NONE;
         for block in extent.start.0..extent.end().0 {
-            let (column, row) = self.map.place(block);
-            let in_request = block - extent.start.0;
-            let pieces = &mut self.pieces[column];
-            let length = pieces.last().map_or(0, |last| last.in_rows + last.blocks);
-            if touched.has(column) && self.starts[column] + length != row {
-                self.send_read(job, column, ctx);
-                touched = touched.without(Columns::of(column));
-            }
-            if !touched.has(column) {
-                self.starts[column] = row;
-                touched = touched.or(Columns::of(column));
-            }
-            let in_rows = row - self.starts[column];
-            add_piece(&mut self.pieces[column], in_request, in_rows);
+            let (at, in_request) = (self.map.place(block), Some(block - extent.start.0));
+            self.reads.read(job, at, in_request, (&mut self.rows, &mut self.map), ctx);
         }
-        for column in touched.iter() {
-            self.send_read(job, column, ctx);
-        }
-    }
-
-    fn send_read(&mut self, job: u32, column: usize, ctx: &mut Context<'_>) {
-        let pieces = core::mem::take(&mut self.pieces[column]);
-        let blocks = pieces.iter().map(|piece| piece.blocks).sum();
-        let rows = Extent::new(self.starts[column], blocks);
-        self.rows.read(job, column, rows, &pieces, &mut self.map, ctx);
-        self.pieces[column] = pieces;
-        self.pieces[column].clear();
+        self.reads.end(job, (&mut self.rows, &mut self.map), ctx);
     }
 
     fn write(&mut self, job: u32, extent: Extent, operation: Operation, ctx: &mut Context<'_>) {
-        let write = Operation::Write {
-            durability: match operation.is_durable() {
-                true => crate::operation::Durability::Durable,
-                false => crate::operation::Durability::Cached,
-            },
-        };
-        let task = self.rows.new_write(job, write);
+        let task = self.rows.new_write(job);
         let (_, first) = self.map.place(extent.start.0);
         let (_, last) = self.map.place(extent.end().0 - 1);
         self.rows.set_rows(task, Extent::new(first, last - first + 1));
@@ -203,19 +169,6 @@ pub(super) fn check_spares(spares: &[&Geometry], needed: BlockCount) -> Result<(
     short.map_or(Ok(()), |spare| {
         Err(ArrayError::ShortSpare { spare, blocks: spares[spare].blocks, needed })
     })
-}
-
-/// Adds a block to the pieces of a read, in the order of the rows.
-pub(super) fn add_piece(pieces: &mut Vec<Piece>, in_request: u64, in_rows: u64) {
-    match pieces.last_mut() {
-        Some(last)
-            if last.in_request + last.blocks == in_request
-                && last.in_rows + last.blocks == in_rows =>
-        {
-            last.blocks += 1;
-        }
-        _ => pieces.push(Piece { in_request, in_rows, blocks: 1 }),
-    }
 }
 
 impl Layer for Raid {

@@ -16,7 +16,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
 use crate::map::Slab;
-use crate::operation::{Cause, Completion, Operation, Request};
+use crate::operation::{Cause, Completion, Durability, Operation, Request};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -197,9 +197,11 @@ impl Rows {
 
     /// A part that writes. Its data is given with [`put`](Self::put), and it begins with
     /// [`start`](Self::start).
-    pub fn new_write(&mut self, job: u32, write: Operation) -> u32 {
+    pub fn new_write(&mut self, job: u32) -> u32 {
         let task = self.new_part(job, Work::Write, Extent::EMPTY);
-        self.tasks[task].write = write;
+        if self.jobs.request(job).operation.is_durable() {
+            self.tasks[task].write = Operation::Write { durability: Durability::Durable };
+        }
         task
     }
 
@@ -290,7 +292,7 @@ impl Rows {
         ctx: &mut Context<'_>,
     ) -> u32 {
         let job = self.tasks[of].job.expect("a part of a request");
-        let task = self.new_write(job, self.tasks[of].write);
+        let task = self.new_write(job);
         self.set_rows(task, rows);
         for (row, (from_column, from_row)) in (rows.start.0..).zip(from) {
             let data = self.tasks[of].new[from_column].part(from_row, 1);

@@ -170,7 +170,7 @@ fn settings_that_cannot_be_are_refused_with_what_would_be_accepted() {
     let words =
         |change: &dyn Fn(&mut Raid4SmrSettings), below| refusal(change, below).expect("a refusal");
     let few = words(&|it| it.homes = 1, good()[1..].to_vec());
-    assert_eq!(few, "1 homes; accepted: 2 to 62");
+    assert_eq!(few, "homes: 1 given; accepted: 2 to 62 nodes");
     for collect_at in [0, 2 * BAND] {
         let never = words(&|it| it.collect_at = Some(collect_at), good());
         assert!(never.ends_with("accepted: 1 to 15, \"band\" or \"never\""), "{never}");

@@ -7,7 +7,6 @@ use imbrex_core::command::{Command, CommandId, CommandKind, CommandReply, Comman
 use imbrex_core::counters::{Counter, Counts};
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::{CommandArrival, Engine, Frontend, Replacement};
-use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Completion;
 use imbrex_core::stack::{Arrival, DiskId, NodeId};
@@ -115,7 +114,7 @@ fn array_of(parts: &Parts, kind: &str, spares: usize, keys: &str, homes: &str) -
         }
     }
     for spare in 0..spares {
-        text += &disk(&format!("s{spare}"), "850evo");
+        text += &disk(&format!("s{spare}"), parts.other);
     }
     text += &format!("[[node]]\nname = \"array\"\nkind = \"{kind}\"\n");
     text += &match kind {
@@ -681,13 +680,10 @@ enum Deed {
 struct Scripted {
     host: CheckingHost,
     /// Tells the host of failures that may be.
-    told: Rc<RefCell<Medium>>,
     deeds: VecDeque<(usize, Deed)>,
     issued: usize,
     given: u64,
     under_way: usize,
-    /// A member has failed.
-    is_lacking: bool,
     next_member: u16,
     refused: Vec<String>,
 }
@@ -713,10 +709,6 @@ impl Frontend for Scripted {
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
-        // A write may wait for a collection, which a loss puts an end to.
-        if completion.result == Err(IoError::NoSpace) && self.is_lacking {
-            self.told.borrow_mut().faults += 1;
-        }
         self.host.reply(now, completion, buffers);
     }
 
@@ -736,10 +728,7 @@ impl Frontend for Scripted {
         let command = |node, kind| CommandArrival::Command { node, command: Command { id, kind } };
         let arrival = match deed {
             Deed::Settle => return None,
-            Deed::Fail(node) => {
-                self.is_lacking = true;
-                command(node, CommandKind::Fail)
-            }
+            Deed::Fail(node) => command(node, CommandKind::Fail),
             Deed::Rebuild(node) => command(node, CommandKind::Rebuild(None)),
             Deed::Replace(disk, with) => {
                 let first_member = self.next_member;
@@ -799,12 +788,10 @@ fn live(seed: u64, kind: &str, spares: usize, text: &str) -> Counts {
     let medium = Rc::<RefCell<Medium>>::default();
     let mut script = Scripted {
         host: CheckingHost::new(steps, 1 + seed as usize % 8, vec![Rc::clone(&medium)]),
-        told: medium,
         deeds: deeds.into(),
         issued: 0,
         given: 0,
         under_way: 0,
-        is_lacking: false,
         next_member: stack.next_member(),
         refused: Vec::new(),
     };

@@ -77,8 +77,8 @@ fn levels_take_so_many_members_and_no_others() {
         for count in [counts.start - 1, counts.end].into_iter().filter(|count| *count < 65) {
             let below = format!("below = [{}]", names(0..count));
             let error = refused(&(disks(count) + &array(kind, &below)));
-            let found = format!("node `array`: below has {count} member");
-            says(&error, &[&found, &format!("accepted: {accepted} of kind = \"{kind}\"")]);
+            let found = format!("node `array`: below: {count} given");
+            says(&error, &[&found, &format!("accepted: {accepted} nodes of kind = \"{kind}\"")]);
         }
         let error = refused(&(disks(1) + &array(kind, "below = []")));
         says(&error, &["array.below = []; accepted: the names of"]);
@@ -241,7 +241,10 @@ fn raid4smr_refuses_values_that_cannot_be() {
         ("collect_at = 0", &["node `array`: collect_at = 0; accepted: 1 to 39", "\"never\""][..]),
         ("collect_at = 40", &["node `array`: collect_at = 40; accepted: 1 to 39", "\"never\""]),
         ("collect_at = \"nevre\"", &["array.collect_at = \"nevre\"; accepted: ", "\"never\""]),
-        ("collect_at = \"7\"", &["array.collect_at = \"7\"; accepted: a number of blocks"]),
+        (
+            "collect_at = \"7\"",
+            &["array.collect_at = \"7\"; accepted: 1 to the blocks of a band row less one"],
+        ),
         (
             "collect_at = -1",
             &["array.collect_at = -1", "; accepted: 1 to the blocks of a band row less one"],
@@ -345,7 +348,7 @@ fn raid4smr_needs_two_homes_a_data_disk_and_a_parity_disk() {
     for (below, expected) in [
         (
             "{ homes = [\"h0\"], data = \"d0\", parity = \"d1\" }",
-            &["node `array`: ", "1 home", "; accepted: 2 to 62"][..],
+            &["node `array`: ", "homes: 1 given", "; accepted: 2 to 62"][..],
         ),
         (
             "{ homes = [], data = \"d0\", parity = \"d1\" }",

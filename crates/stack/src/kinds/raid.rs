@@ -51,7 +51,7 @@ pub(super) fn with_spares<'a>(
 /// What an array of this version says where it is to be served.
 pub(super) fn only_simulated(name: &str, kind: &str) -> String {
     format!(
-        "node `{name}`: kind = \"{kind}\" keeps no journal yet, so a power cut could leave its parity wrong; \
+        "node `{name}`: kind = \"{kind}\" keeps no journal yet, so a power cut could leave its members at odds; \
          accepted: stacks without arrays that have parity or copies, such as `striped` (imbrex compare takes \
          \"{kind}\")"
     )
@@ -172,7 +172,7 @@ trait OfLevel {
             return Err(wrong(
                 &keys.name,
                 &format_args!(
-                    "below has {} members; accepted: {least} to {most} of kind = \"{}\"",
+                    "below: {} given; accepted: {least} to {most} nodes of kind = \"{}\"",
                     members.len(),
                     Self::LEVEL.name()
                 ),

@@ -66,7 +66,7 @@ impl Ports for Raid4SmrPorts {
 
 /// When a band row is collected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(try_from = "BlocksOrWord", into = "BlocksOrWord")]
+#[serde(try_from = "toml::Value", into = "toml::Value")]
 pub enum CollectAt {
     /// At so many blocks.
     Blocks(u64),
@@ -76,34 +76,28 @@ pub enum CollectAt {
     Never,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(untagged)]
-enum BlocksOrWord {
-    Blocks(u64),
-    Word(String),
-}
-
-impl TryFrom<BlocksOrWord> for CollectAt {
+impl TryFrom<toml::Value> for CollectAt {
     type Error = String;
 
-    fn try_from(from: BlocksOrWord) -> Result<CollectAt, String> {
-        match from {
-            BlocksOrWord::Blocks(blocks) => Ok(CollectAt::Blocks(blocks)),
-            BlocksOrWord::Word(word) if word == "band" => Ok(CollectAt::Band),
-            BlocksOrWord::Word(word) if word == "never" => Ok(CollectAt::Never),
-            BlocksOrWord::Word(word) => Err(format!(
-                "collect_at = \"{word}\"; accepted: a number of blocks, \"band\" or \"never\""
+    fn try_from(value: toml::Value) -> Result<CollectAt, String> {
+        match (value.as_integer().map(u64::try_from), value.as_str()) {
+            (Some(Ok(blocks)), _) => Ok(CollectAt::Blocks(blocks)),
+            (_, Some("band")) => Ok(CollectAt::Band),
+            (_, Some("never")) => Ok(CollectAt::Never),
+            _ => Err(format!(
+                "collect_at = {value}; accepted: 1 to the blocks of a band row less one, \"band\" or \
+                 \"never\""
             )),
         }
     }
 }
 
-impl From<CollectAt> for BlocksOrWord {
-    fn from(from: CollectAt) -> BlocksOrWord {
+impl From<CollectAt> for toml::Value {
+    fn from(from: CollectAt) -> toml::Value {
         match from {
-            CollectAt::Blocks(blocks) => BlocksOrWord::Blocks(blocks),
-            CollectAt::Band => BlocksOrWord::Word("band".into()),
-            CollectAt::Never => BlocksOrWord::Word("never".into()),
+            CollectAt::Blocks(blocks) => toml::Value::Integer(blocks.min(i64::MAX as u64) as i64),
+            CollectAt::Band => "band".into(),
+            CollectAt::Never => "never".into(),
         }
     }
 }

@@ -6,8 +6,8 @@ use super::collector::{Around, Collector};
 use super::contents::Contents;
 use super::directory::{Change, Changes, Directory, Place, Target};
 use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
-use crate::array::raid::{add_piece, check_spares};
-use crate::array::task::Piece;
+use crate::array::raid::check_spares;
+use crate::array::read_runs::ReadRuns;
 use crate::array::{RowMap, Rows};
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
 use crate::counters::{Counter, Gauge};
@@ -17,9 +17,8 @@ use crate::extent::Extent;
 use crate::joined::{JoinError, joined};
 use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::{OpenError, Start};
-use crate::operation::{Completion, Durability, Operation, Request};
+use crate::operation::{Completion, Operation, Request};
 use crate::units::BlockCount;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Neighbouring blocks of a request that are written together.
@@ -53,10 +52,7 @@ pub struct Raid4Smr {
     run: Run,
     /// Of each part that writes what it has changed in the directory.
     changes: Vec<Changes>,
-    /// For each column the pieces of a read that is taken apart.
-    pieces: Vec<Vec<Piece>>,
-    /// Its rows.
-    reads: Vec<Extent>,
+    reads: ReadRuns,
 }
 
 impl Raid4Smr {
@@ -108,8 +104,7 @@ impl Raid4Smr {
             unused: BlockCount(offered.saturating_sub(in_use)),
             run: Run::default(),
             changes: Vec::new(),
-            pieces: vec![Vec::new(); columns],
-            reads: vec![Extent::EMPTY; columns],
+            reads: ReadRuns::new(columns),
         };
         Ok((layer, geometry))
     }
@@ -153,24 +148,13 @@ impl Raid4Smr {
                 ctx.zero(buffer.part(at, 1));
                 continue;
             };
-            if !self.reads[column].is_empty() && self.reads[column].end().0 != row {
-                self.send_read(job, column, ctx);
+            if !is_there {
+                ctx.zero(buffer.part(at, 1));
             }
-            let rows = &mut self.reads[column];
-            if rows.is_empty() {
-                *rows = Extent::new(row, 0);
-            }
-            rows.blocks.0 += 1;
-            match is_there {
-                true => add_piece(&mut self.pieces[column], at, row - rows.start.0),
-                false => ctx.zero(buffer.part(at, 1)),
-            }
+            let all = (&mut self.rows, &mut self.contents);
+            self.reads.read(job, (column, row), is_there.then_some(at), all, ctx);
         }
-        for column in 0..self.reads.len() {
-            if !self.reads[column].is_empty() {
-                self.send_read(job, column, ctx);
-            }
-        }
+        self.reads.end(job, (&mut self.rows, &mut self.contents), ctx);
     }
 
     /// The column and the row of a block, and whether anything is there. None when it is looked for nowhere.
@@ -190,14 +174,6 @@ impl Raid4Smr {
                 (is_there || !self.directory.appends()).then_some((column, row, is_there))
             }
         }
-    }
-
-    fn send_read(&mut self, job: u32, column: usize, ctx: &mut Context<'_>) {
-        let mut pieces = core::mem::take(&mut self.pieces[column]);
-        let rows = core::mem::replace(&mut self.reads[column], Extent::EMPTY);
-        self.rows.read(job, column, rows, &pieces, &mut self.contents, ctx);
-        pieces.clear();
-        self.pieces[column] = pieces;
     }
 
     fn write(&mut self, job: u32, request: &Request, ctx: &mut Context<'_>) {
@@ -283,11 +259,7 @@ impl Raid4Smr {
             return;
         }
         let request = self.rows.request(job);
-        let durability = match request.operation.is_durable() {
-            true => Durability::Durable,
-            false => Durability::Cached,
-        };
-        let task = self.rows.new_write(job, Operation::Write { durability });
+        let task = self.rows.new_write(job);
         self.rows.set_rows(task, self.run.rows);
         for (at, column, row) in &self.run.blocks {
             self.rows.put(task, *column, *row, Some(request.buffer.part(*at, 1)), ctx);

@@ -184,7 +184,7 @@ impl fmt::Display for Raid4SmrError {
             Raid4SmrError::Array(error) => error.fmt(f),
             Raid4SmrError::Homes(found) => {
                 let most = super::super::COLUMNS_MAX - 2;
-                write!(f, "{found} homes; accepted: 2 to {most}")
+                write!(f, "homes: {found} given; accepted: 2 to {most} nodes")
             }
             Raid4SmrError::FreeAppend => f.write_str(
                 "first_write = \"free\" with placement = \"append\", where every first write goes home; \
