@@ -19,7 +19,8 @@ struct Job {
 pub(super) struct Jobs(Slab<Job>);
 
 impl Jobs {
-    /// Takes a request, whose first part is that it is taken apart.
+    /// Takes a request. Its first part is that it is taken apart: it ends when [`end_part`](Self::end_part) was
+    /// called for that and for all parts that it was given.
     pub fn begin(&mut self, request: Request) -> u32 {
         self.0.add(Job { request, parts: 1, result: Ok(()), last_write: None })
     }

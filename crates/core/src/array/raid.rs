@@ -54,8 +54,8 @@ pub enum ArrayError {
     Members {
         /// How many there are.
         found: usize,
-        /// The least and the most.
-        accepted: (usize, usize),
+        /// Of which level.
+        level: Level,
     },
     /// A spare is shorter than what is used of a member.
     ShortSpare {
@@ -78,8 +78,10 @@ impl fmt::Display for ArrayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ArrayError::Join(error) => error.fmt(f),
-            ArrayError::Members { found, accepted: (least, most) } => {
-                write!(f, "{found} members; accepted: {least} to {most}")
+            ArrayError::Members { found, level } => {
+                let ((least, most), kind) = (level.members(), level.name());
+                let accepted = format_args!("{least} to {most} nodes of kind = \"{kind}\"");
+                write!(f, "below: {found} given; accepted: {accepted}")
             }
             ArrayError::ShortSpare { spare, blocks, needed } => write!(
                 f,
@@ -116,14 +118,10 @@ impl Raid {
         spares: usize,
     ) -> Result<(Raid, Geometry), ArrayError> {
         let members = &below[..below.len() - spares];
-        let accepted = level.members();
-        if !(accepted.0..=accepted.1).contains(&members.len()) {
-            return Err(ArrayError::Members { found: members.len(), accepted });
-        }
+        let map = RaidRows::new(level, members.iter().map(|it| it.blocks))?;
         let geometry = joined(below, BlockCount::ZERO)?;
-        let used = members.iter().map(|it| it.blocks).min().unwrap_or_default();
+        let used = map.used();
         check_spares(&below[members.len()..], used)?;
-        let map = RaidRows::new(level, members.len(), used);
         let offered: u64 = members.iter().map(|it| it.blocks.0).sum();
         let raid = Raid {
             map,
@@ -147,7 +145,7 @@ impl Raid {
         let (_, first) = self.map.place(extent.start.0);
         let (_, last) = self.map.place(extent.end().0 - 1);
         self.rows.set_rows(task, Extent::new(first, last - first + 1));
-        let buffer = self.rows.request(job).buffer;
+        let buffer = self.rows.jobs.request(job).buffer;
         let copies = match self.map.redundancy() {
             super::Redundancy::Copies => self.map.columns(),
             super::Redundancy::Parity => 1,
@@ -176,13 +174,13 @@ impl Layer for Raid {
         if request.operation.is_zone_command() {
             return ctx.finish(request.id, Err(IoError::NotPermitted));
         }
-        let job = self.rows.begin(request);
+        let job = self.rows.jobs.begin(request);
         match request.operation {
             Operation::Flush => self.rows.flush(job, &self.map, ctx),
             Operation::Read => self.read(job, request.extent, ctx),
             _ => self.write(job, request.extent, request.operation, ctx),
         }
-        self.rows.end_part(job, Ok(()), ctx);
+        self.rows.jobs.end_part(job, Ok(()), ctx);
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {

@@ -1,7 +1,7 @@
 //! Rows of RAID levels 1, 4 and 5 (Patterson, Gibson and Katz, "A Case for Redundant Arrays of Inexpensive
 //! Disks", SIGMOD 1988), block by block as Le's thesis has them (section 6.1).
 
-use super::{Columns, Level, Redundancy, RowMap};
+use super::{ArrayError, Columns, Level, Redundancy, RowMap};
 use crate::extent::Extent;
 use crate::units::{BlockCount, Lba};
 
@@ -14,9 +14,26 @@ pub struct RaidRows {
 }
 
 impl RaidRows {
-    /// Rows over so many members, of which each has so many blocks.
-    pub fn new(level: Level, members: usize, rows: BlockCount) -> RaidRows {
-        RaidRows { level, columns: members as u64, rows: rows.0 }
+    /// Rows over members with so many blocks each: as many as the smallest has.
+    ///
+    /// # Errors
+    /// When there are too few or too many.
+    pub fn new(
+        level: Level,
+        members: impl ExactSizeIterator<Item = BlockCount>,
+    ) -> Result<RaidRows, ArrayError> {
+        let columns = members.len();
+        let (least, most) = level.members();
+        if !(least..=most).contains(&columns) {
+            return Err(ArrayError::Members { found: columns, level });
+        }
+        let rows = members.min().unwrap_or_default().0;
+        Ok(RaidRows { level, columns: columns as u64, rows })
+    }
+
+    /// Blocks of a member that are in rows.
+    pub fn used(&self) -> BlockCount {
+        BlockCount(self.rows)
     }
 
     /// Blocks of a row that are the host's.
@@ -86,6 +103,10 @@ impl RowMap for RaidRows {
         (row < self.rows).then_some(row)
     }
 
+    fn end_of_held(&self, _column: usize) -> u64 {
+        self.rows
+    }
+
     fn wrote(&mut self, _column: usize, _rows: Extent) {}
 }
 
@@ -93,20 +114,25 @@ impl RowMap for RaidRows {
 mod tests {
     use super::*;
 
+    fn rows(level: Level, members: usize) -> RaidRows {
+        let members = core::iter::repeat_n(BlockCount(8), members);
+        RaidRows::new(level, members).expect("so many members")
+    }
+
     #[test]
     fn parity_goes_round_in_level_5_and_stays_in_level_4() {
         // Worked by hand: four members, three data blocks a row.
-        let five = RaidRows::new(Level::Raid5, 4, BlockCount(8));
+        let five = rows(Level::Raid5, 4);
         let places: Vec<_> = (0..12).map(|block| five.place(block)).collect();
         let expected = [1, 2, 3, 0, 2, 3, 0, 1, 3, 0, 1, 2];
         let expected = expected.iter().enumerate().map(|(at, column)| (*column, at as u64 / 3));
         assert_eq!(places, expected.collect::<Vec<_>>());
         assert_eq!((0..5).map(|row| five.parity_of(row)).collect::<Vec<_>>(), [0, 1, 2, 3, 0]);
-        let four = RaidRows::new(Level::Raid4, 4, BlockCount(8));
+        let four = rows(Level::Raid4, 4);
         assert_eq!([four.place(0), four.place(4), four.place(8)], [(0, 0), (1, 1), (2, 2)]);
         assert_eq!(four.parity_of(7), 3);
         assert_eq!(four.blocks(), BlockCount(24));
-        let one = RaidRows::new(Level::Raid1, 3, BlockCount(8));
+        let one = rows(Level::Raid1, 3);
         assert_eq!((one.place(5), one.blocks()), ((0, 5), BlockCount(8)));
     }
 }

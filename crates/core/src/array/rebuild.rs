@@ -29,6 +29,8 @@ pub struct Rebuild {
     under_way: VecDeque<u32>,
     /// Rows of the member.
     rows: u64,
+    /// The end of those that it must have, as far as was known at first.
+    rows_held: u64,
     /// Who has asked for it; nobody where a spare has stepped in.
     commands: Vec<CommandId>,
     rate: Option<Rate>,
@@ -46,7 +48,8 @@ impl Rebuild {
 
     /// How much of it is done, in millionths.
     pub fn progress(&self) -> u64 {
-        (u128::from(self.next) * 1_000_000 / u128::from(self.rows.max(1))) as u64
+        (u128::from(self.next.min(self.rows_held)) * 1_000_000 / u128::from(self.rows_held.max(1)))
+            as u64
     }
 }
 
@@ -102,6 +105,7 @@ impl Rows {
             next: 0,
             under_way: VecDeque::new(),
             rows: map.rows_of(column),
+            rows_held: map.end_of_held(column),
             commands: Vec::new(),
             rate,
             not_before: ctx.now(),
@@ -283,7 +287,7 @@ impl Rows {
         }
         rebuild.next = end;
         for id in &rebuild.commands {
-            ctx.tell_progress(*id, rebuild.next, rebuild.rows);
+            ctx.tell_progress(*id, rebuild.next.min(rebuild.rows_held), rebuild.rows_held);
         }
         self.members.rebuilt_to(rebuild.column, rebuild.next);
     }

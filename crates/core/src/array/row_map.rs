@@ -50,6 +50,9 @@ pub trait RowMap {
         None
     }
 
+    /// The end of what a member that is rebuilt must have, as far as is known.
+    fn end_of_held(&self, column: usize) -> u64;
+
     /// The blocks of a column were written: they are held from now on.
     fn wrote(&mut self, column: usize, rows: Extent);
 

@@ -16,7 +16,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
 use crate::map::Slab;
-use crate::operation::{Cause, Completion, Durability, Operation, Request};
+use crate::operation::{Cause, Completion, Durability, Operation};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -52,12 +52,12 @@ pub struct Ended {
 #[derive(Debug)]
 pub struct Rows {
     pub(super) members: Members,
-    jobs: Jobs,
+    pub(super) jobs: Jobs,
     pub(super) tasks: Slab<Task>,
     pub(super) locks: RowLocks,
     pub(super) operations: Operations,
     pub(super) rebuild: Option<Rebuild>,
-    epochs: Epochs,
+    pub(super) epochs: Epochs,
     /// Ends of the layer's own operations.
     ended: VecDeque<Ended>,
     /// Parts that write and have come to nothing, at least in part.
@@ -94,27 +94,6 @@ impl Rows {
     /// True once after members were lost or have come back.
     pub fn take_change(&mut self) -> bool {
         core::mem::take(&mut self.has_changed)
-    }
-
-    /// Takes a request. It ends when [`end_part`](Self::end_part) was called for it and all parts that it was
-    /// given have ended.
-    pub fn begin(&mut self, request: Request) -> u32 {
-        self.jobs.begin(request)
-    }
-
-    /// The request of a job.
-    pub fn request(&self, job: u32) -> Request {
-        self.jobs.request(job)
-    }
-
-    /// A part of a job has ended.
-    pub fn end_part(&mut self, job: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        self.jobs.end_part(job, result, ctx);
-    }
-
-    /// A job comes to nothing in part.
-    pub fn fail(&mut self, job: u32, error: IoError) {
-        self.jobs.fail(job, error);
     }
 
     pub(super) fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
@@ -306,7 +285,7 @@ impl Rows {
         self.tasks[task].release(ctx);
         let job = self.tasks[task].job.expect("a part of a request");
         self.tasks.remove(task);
-        self.end_part(job, result, ctx);
+        self.jobs.end_part(job, result, ctx);
     }
 
     /// The rows are the task's: what it must know is read.
@@ -471,7 +450,7 @@ impl Rows {
             }
             Owner::Flush(job) => {
                 let result = self.flush_ended(done, result, map, ctx);
-                self.end_part(job, result, ctx);
+                self.jobs.end_part(job, result, ctx);
             }
             Owner::Task(task) => {
                 if let Err(error) = result {
@@ -611,7 +590,7 @@ impl Rows {
         match (job, work) {
             (Some(job), _) => {
                 self.epochs.leave(in_odd_epoch);
-                self.end_part(job, result, ctx);
+                self.jobs.end_part(job, result, ctx);
             }
             (None, Work::Own { word }) => {
                 self.ended.push_back(Ended { word, result });
@@ -784,17 +763,6 @@ impl Rows {
     /// The alarm of the array has gone off.
     pub fn go_on<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) {
         self.settle(map, ctx);
-    }
-
-    /// Begins a new epoch: [`is_drained`](Self::is_drained) says when all parts of requests that were begun
-    /// before have ended. To be called when the one before is.
-    pub fn turn_epoch(&mut self) {
-        self.epochs.turn();
-    }
-
-    /// True when all parts of requests that were begun before the last turn have ended.
-    pub fn is_drained(&self) -> bool {
-        self.epochs.is_drained()
     }
 
     fn tell(&mut self, ctx: &mut Context<'_>) {

@@ -211,14 +211,14 @@ fn second_losses(seeds: std::ops::Range<u64>) {
 
         let level = [Level::Raid4, Level::Raid5][(seed % 2) as usize];
         let members = 3 + rng.below(3);
-        let disks = vec![60; members as usize];
+        let disks = vec![60u64; members as usize];
         let mut world = World::raid(level, &disks, 0, seed);
         let (mut known, blocks) = (Known::default(), world.blocks());
         let told = format!("seed {seed}, {level:?}");
         let deeds = requests(&mut rng, 20, blocks);
         play(&mut world, &mut known, deeds, 3, &told);
         let lost = two(&mut rng, members);
-        let rows = RaidRows::new(level, members as usize, BlockCount(60));
+        let rows = RaidRows::new(level, disks.iter().map(|it| BlockCount(*it))).expect("rows");
         let is_lost = |block: &u64| lost.contains(&rows.place(*block).0);
         let expected = (0..blocks).filter(is_lost).collect();
         lose_two(&mut world, lost, &mut known, &expected, &told);

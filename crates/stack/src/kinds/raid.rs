@@ -166,20 +166,8 @@ trait OfLevel {
     /// When there are too few or too many.
     fn map(&self, rooms: &[BlockCount]) -> Result<RaidRows, ConfigError> {
         let keys = self.keys();
-        let members = &rooms[..keys.members().len()];
-        let (least, most) = Self::LEVEL.members();
-        if !(least..=most).contains(&members.len()) {
-            return Err(wrong(
-                &keys.name,
-                &format_args!(
-                    "below: {} given; accepted: {least} to {most} nodes of kind = \"{}\"",
-                    members.len(),
-                    Self::LEVEL.name()
-                ),
-            ));
-        }
-        let smallest = members.iter().min().copied().unwrap_or_default();
-        Ok(RaidRows::new(Self::LEVEL, members.len(), smallest))
+        let members = rooms[..keys.members().len()].iter().copied();
+        RaidRows::new(Self::LEVEL, members).map_err(|error| wrong(&keys.name, &error))
     }
 }
 

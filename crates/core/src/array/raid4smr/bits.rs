@@ -46,6 +46,11 @@ impl Bits {
         }
     }
 
+    /// The end of the pages in which a bit was set.
+    pub fn end(&self) -> u64 {
+        self.pages.len() as u64 * PAGE_BITS
+    }
+
     /// The first bit from `at` on that is set.
     pub fn next_set(&self, mut at: u64) -> Option<u64> {
         loop {

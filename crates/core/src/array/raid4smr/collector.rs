@@ -127,14 +127,14 @@ impl Collector {
             return false;
         }
         match collection.step {
-            Step::Due => match around.rows.is_drained() {
+            Step::Due => match around.rows.epochs.is_drained() {
                 true => {
-                    around.rows.turn_epoch();
+                    around.rows.epochs.turn();
                     collection.step = Step::Waiting;
                 }
                 false => return false,
             },
-            Step::Waiting if !around.rows.is_drained() => return false,
+            Step::Waiting if !around.rows.epochs.is_drained() => return false,
             Step::Waiting => collection.clear(around),
             Step::Clearing => collection.begin_home(0, around),
             Step::ReadingBand => {
@@ -148,10 +148,10 @@ impl Collector {
             Step::Flushing => {
                 let decision = &collection.decision;
                 self.band_rows[decision.band_row as usize] = decision.to;
-                around.rows.turn_epoch();
+                around.rows.epochs.turn();
                 collection.step = Step::Draining;
             }
-            Step::Draining if !around.rows.is_drained() => return false,
+            Step::Draining if !around.rows.epochs.is_drained() => return false,
             Step::Draining => self.finish(around),
         }
         true

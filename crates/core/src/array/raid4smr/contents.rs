@@ -135,6 +135,13 @@ impl RowMap for Contents {
         }
     }
 
+    fn end_of_held(&self, column: usize) -> u64 {
+        let all = self.homes.iter().chain([&self.slots]).map(Bits::end);
+        // The parity disk, behind them all, has as much as the longest.
+        let end = all.clone().nth(column).or(all.max()).unwrap_or_default();
+        end.min(self.rows_of(column))
+    }
+
     fn zone_from(&self, column: usize, row: u64) -> Option<Extent> {
         let band_blocks = self.bands.band_blocks();
         let is_first = column < self.homes.len() && row.is_multiple_of(band_blocks);

@@ -141,7 +141,7 @@ impl Raid4Smr {
     }
 
     fn read(&mut self, job: u32, extent: Extent, ctx: &mut Context<'_>) {
-        let buffer = self.rows.request(job).buffer;
+        let buffer = self.rows.jobs.request(job).buffer;
         for at in 0..extent.blocks.0 {
             let found = self.whereabouts(self.directory.find(extent.start.0 + at));
             let Some((column, row, is_there)) = found else {
@@ -201,7 +201,7 @@ impl Raid4Smr {
                 }
                 Target::NoSlot | Target::Nowhere | Target::Unwritten(_) => {
                     self.end_run(job, ctx);
-                    self.rows.fail(job, IoError::NoSpace);
+                    self.rows.jobs.fail(job, IoError::NoSpace);
                 }
             }
             after.into_iter().for_each(|decision| self.collector.add(decision));
@@ -258,7 +258,7 @@ impl Raid4Smr {
         if self.run.blocks.is_empty() {
             return;
         }
-        let request = self.rows.request(job);
+        let request = self.rows.jobs.request(job);
         let task = self.rows.new_write(job);
         self.rows.set_rows(task, self.run.rows);
         for (at, column, row) in &self.run.blocks {
@@ -366,7 +366,7 @@ impl Layer for Raid4Smr {
         if request.operation.is_zone_command() {
             return ctx.finish(request.id, Err(IoError::NotPermitted));
         }
-        let job = self.rows.begin(request);
+        let job = self.rows.jobs.begin(request);
         match request.operation {
             Operation::Flush => self.rows.flush(job, &self.contents, ctx),
             Operation::Read => self.read(job, request.extent, ctx),
@@ -376,7 +376,7 @@ impl Layer for Raid4Smr {
                 blocks.for_each(|block| self.directory.zero(block));
             }
         }
-        self.rows.end_part(job, Ok(()), ctx);
+        self.rows.jobs.end_part(job, Ok(()), ctx);
         self.settle(ctx);
     }
 
