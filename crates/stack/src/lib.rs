@@ -3,7 +3,9 @@
 //! Nothing here knows whether the disks are simulated or served, or where requests come from.
 
 mod areas;
+mod collections;
 mod config;
+mod data_disk_table;
 mod describe;
 mod disk_parts;
 mod drawn;
@@ -21,6 +23,7 @@ mod setting;
 mod text;
 
 pub use areas::{Footprint, lay_out};
+pub use collections::CollectionObserver;
 pub use config::{ConfigError, NODES_MAX, StackConfig, compared, ready_made, stack_text};
 pub use describe::{Describe, DescribeNode};
 pub use disk_parts::DiskPart;

@@ -196,11 +196,6 @@ impl Rows {
         self.tasks[task].rows.start.0 = first_row;
     }
 
-    /// The rows of a part.
-    pub fn rows_of(&self, task: u32) -> Extent {
-        self.tasks[task].rows
-    }
-
     /// Gives a write the new data of a row, or zeroes.
     pub fn put(
         &mut self,

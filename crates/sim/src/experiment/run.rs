@@ -18,8 +18,8 @@ use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
 use imbrex_report::{Recorder, Report, Run, SimulationCost, WorkloadKind};
 use imbrex_stack::{
-    ArrayObserver, BuildOptions, Built, ConfigError, Describe, FillObserver, Footprint,
-    GaugeObserver, PastRun, Plan, StackConfig,
+    ArrayObserver, BuildOptions, Built, CollectionObserver, ConfigError, Describe, FillObserver,
+    Footprint, GaugeObserver, PastRun, Plan, StackConfig,
 };
 use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceRecord};
 use std::cell::RefCell;
@@ -318,12 +318,14 @@ impl Task<'_> {
         let replayer = Replayer::in_windows(records, replay, blocks, windows, shared);
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let mut arrays = ArrayObserver::new(&describe, Rc::clone(&recorder));
+        let mut collections = CollectionObserver::new(&describe);
         let events = &self.case.events;
         let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
         recordings.follow(&mut events);
         let (mut replayer, events) = run_with(replayer, events, &mut engine, &mut |now, stack| {
             fill.observe(now, stack);
             arrays.observe(now, stack);
+            collections.observe(now, stack);
             gauges.observe(now, stack);
         });
         replayer.take_error().map_err(|error| self.stopped(error))?;
@@ -343,6 +345,7 @@ impl Task<'_> {
         run.events = events;
         run.movement = recordings.finish(&describe, &engine.stack)?;
         describe.finish(finished_at, &mut run);
+        run.figures.tables.extend(collections.finish(finished_at));
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
     }
 

@@ -8,6 +8,7 @@ use super::{
     Reported, World, Writer, wrong,
 };
 use crate::config::ConfigError;
+use crate::data_disk_table::DATA_DISK;
 use imbrex_core::array::raid4smr::{
     BandSource, FirstWrite, HomeBands, Placement, Raid4Smr, Raid4SmrSettings, SlotOrder,
 };
@@ -18,6 +19,7 @@ use imbrex_core::units::BlockCount;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::{AnyWord, DiskDesign, DiskOptions, Word};
+use imbrex_report::TableOfKind;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -184,6 +186,7 @@ impl Raid4SmrConfig {
 impl Kind for Raid4SmrConfig {
     const NAME: &'static str = "raid4smr";
     const PLACE: Place = Place::Joint;
+    const TABLES: &'static [TableOfKind] = &[DATA_DISK];
 }
 
 impl Node for Raid4SmrConfig {

@@ -177,11 +177,6 @@ impl PersistentCache {
         Ok((cache, geometry))
     }
 
-    /// True of a drive, which keeps no map that it would have to read from its disk.
-    fn is_drive(&self) -> bool {
-        self.ledger.is_volatile() && self.shape.layout.home_port() == LOG
-    }
-
     /// The parts of the disks.
     pub fn areas(&self) -> Areas {
         self.shape.layout.areas()
@@ -304,7 +299,9 @@ impl Layer for PersistentCache {
     /// A new disk is a new drive, once all that the old one was asked for has been answered.
     fn on_replacement(&self) -> OnReplacement {
         let is_quiet = self.requests.are_done() && self.rewriter.current().is_none();
-        match self.is_lost && self.is_drive() && is_quiet {
+        let is_drive =
+            self.shape.conduct.is_replaced_with_disk && self.shape.layout.home_port() == LOG;
+        match self.is_lost && is_drive && is_quiet {
             true => OnReplacement::PassesOn,
             false => OnReplacement::Refuses,
         }
