@@ -185,9 +185,7 @@ impl Rows {
         self.tasks[task].cause = Cause::Rebuild;
         let rebuild = self.rebuild.as_mut().expect("a rebuild");
         rebuild.under_way.push_back(task);
-        if self.locks.lock(task, rows) {
-            self.begin_reading(task, map, ctx);
-        }
+        self.lock_or_wait(task, map, ctx);
     }
 
     /// Keeps of the rows that are to be rebuilt those that are done at once. The next ones wait as long as these

@@ -4,23 +4,13 @@ use crate::extent::Extent;
 use crate::map::ExtentLocks;
 use alloc::collections::VecDeque;
 
-/// What a task has waited for and has now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Granted {
-    /// Its lane.
-    Lane(u32),
-    /// Its rows.
-    Rows(u32),
-}
-
 /// Locks of rows and of lanes, first come, first served.
 #[derive(Debug, Default)]
 pub(super) struct RowLocks {
     rows: ExtentLocks<u32>,
-    granted: VecDeque<u32>,
     /// Tasks whose blocks must come down in the order in which they were begun, by lane.
     lanes: ExtentLocks<u32>,
-    granted_lanes: VecDeque<u32>,
+    granted: VecDeque<u32>,
 }
 
 impl RowLocks {
@@ -47,18 +37,17 @@ impl RowLocks {
 
     /// A task gives its lane to the next one.
     pub fn unlock_lane(&mut self, task: u32) {
-        let granted = &mut self.granted_lanes;
+        let granted = &mut self.granted;
         self.lanes.unlock(task, |task| granted.push_back(task));
     }
 
-    /// The next task that has what it has waited for.
-    pub fn next_granted(&mut self) -> Option<Granted> {
-        let lane = self.granted_lanes.pop_front().map(Granted::Lane);
-        lane.or_else(|| self.granted.pop_front().map(Granted::Rows))
+    /// The next task that has its rows or its lane; one that has waited for both comes twice.
+    pub fn next_granted(&mut self) -> Option<u32> {
+        self.granted.pop_front()
     }
 
     /// True when there is such a task.
     pub fn has_granted(&self) -> bool {
-        !self.granted.is_empty() || !self.granted_lanes.is_empty()
+        !self.granted.is_empty()
     }
 }

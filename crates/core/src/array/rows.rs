@@ -6,7 +6,7 @@ use super::members::{Loss, Members};
 use super::operations::{Done, Operations};
 use super::plan::{Method, Segment};
 use super::rebuild::Rebuild;
-use super::row_locks::{Granted, RowLocks};
+use super::row_locks::RowLocks;
 use super::task::{Piece, Step, Task, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
@@ -169,7 +169,8 @@ impl Rows {
             *from_others = true;
         }
         entry.step = Step::Waiting;
-        if self.locks.lock_shared(task, entry.rows) {
+        entry.missing = u8::from(!self.locks.lock_shared(task, entry.rows));
+        if entry.missing == 0 {
             self.begin_reading(task, map, ctx);
         }
     }
@@ -217,20 +218,17 @@ impl Rows {
         ctx: &mut Context<'_>,
     ) {
         self.tasks[task].in_odd_epoch = self.epochs.enter();
-        self.tasks[task].lane = lane;
-        if lane.is_none_or(|lane| self.locks.lock_lane(task, lane)) {
-            self.take_rows(task, map, ctx);
-        }
-    }
-
-    /// A write that is the next in its lane asks for its rows.
-    fn take_rows<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let job = self.tasks[task].job.expect("a part of a request");
         if let Some(before) = self.jobs.writes_last(job, task) {
             self.tasks[before].behind = Some(task);
             self.tasks[task].before = Some(before);
         }
-        if self.locks.lock(task, self.tasks[task].rows) {
+        let entry = &mut self.tasks[task];
+        entry.lane = lane;
+        // Whatever it waits for was begun before it, so that nobody waits for ever.
+        entry.missing = u8::from(!self.locks.lock(task, entry.rows));
+        entry.missing += u8::from(lane.is_some_and(|lane| !self.locks.lock_lane(task, lane)));
+        if entry.missing == 0 {
             self.begin_reading(task, map, ctx);
         }
     }
@@ -250,9 +248,7 @@ impl Rows {
         let entry = &mut self.tasks[task];
         entry.cause = Cause::Cleaning;
         entry.new[0] = sum;
-        if self.locks.lock(task, rows) {
-            self.begin_reading(task, map, ctx);
-        }
+        self.lock_or_wait(task, map, ctx);
     }
 
     /// A part that writes to rows of a column what another one, which has not begun, was to write elsewhere:
@@ -281,6 +277,20 @@ impl Rows {
         let job = self.tasks[task].job.expect("a part of a request");
         self.tasks.remove(task);
         self.jobs.end_part(job, result, ctx);
+    }
+
+    /// Work that is no part of a request begins when its rows are its own.
+    pub(super) fn lock_or_wait<M: RowMap>(
+        &mut self,
+        task: u32,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        let entry = &mut self.tasks[task];
+        entry.missing = u8::from(!self.locks.lock(task, entry.rows));
+        if entry.missing == 0 {
+            self.begin_reading(task, map, ctx);
+        }
     }
 
     /// The rows are the task's: what it must know is read.
@@ -597,10 +607,10 @@ impl Rows {
     /// Gives locked rows to those who have waited for them, and lets a rebuild go on.
     pub(super) fn settle<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) {
         loop {
-            while let Some(granted) = self.locks.next_granted() {
-                match granted {
-                    Granted::Lane(task) => self.take_rows(task, map, ctx),
-                    Granted::Rows(task) => self.begin_reading(task, map, ctx),
+            while let Some(task) = self.locks.next_granted() {
+                self.tasks[task].missing -= 1;
+                if self.tasks[task].missing == 0 {
+                    self.begin_reading(task, map, ctx);
                 }
             }
             if !self.begin_chunk(map, ctx) && !self.locks.has_granted() {

@@ -100,6 +100,8 @@ pub struct Task {
     pub before: Option<u32>,
     /// The part that waits for this one in turn.
     pub behind: Option<u32>,
+    /// Of its rows and its lane what it waits for.
+    pub missing: u8,
     /// Parts in one lane write one after the other.
     pub lane: Option<u64>,
     /// It was begun in an odd epoch.
@@ -128,6 +130,7 @@ impl Task {
             failure: None,
             before: None,
             behind: None,
+            missing: 0,
             lane: None,
             in_odd_epoch: false,
         }
@@ -151,6 +154,7 @@ impl Task {
         (self.unreadable, self.unwritten) = (Columns::NONE, Columns::NONE);
         (self.outstanding, self.error, self.failure) = (0, None, None);
         (self.before, self.behind, self.lane) = (None, None, None);
+        self.missing = 0;
     }
 
     /// Takes the new data of rows of a column, or zeroes for one.
