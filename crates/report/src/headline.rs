@@ -106,7 +106,7 @@ fn few_rewrites(name: &str, rewritten: u64, what: &str) -> String {
 fn is_conventional(run: &Run) -> bool {
     let has_arm = run.costs.seek_time_s > 0.0;
     has_arm
-        && run.disks.len() == 1
+        && run.disks.len() <= 1
         && run.log.bands.is_none()
         && run.zones.is_none()
         && run.cache.capacity_blocks.is_none()

@@ -31,6 +31,7 @@ mod movement;
 mod no_cleaning;
 mod raid;
 mod raid_bad_input;
+mod raid_contents;
 mod report;
 mod ride_bounds;
 mod roles;
