@@ -339,7 +339,7 @@ fn shares_of_written_and_updated_blocks_are_met_to_the_block() {
         assert!(found.footprint_bytes <= recipe.records().device_bytes());
         met += 1;
     }
-    assert_eq!(met, 5);
+    assert_eq!(met, 7);
 }
 
 #[test]
