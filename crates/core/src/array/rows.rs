@@ -7,7 +7,7 @@ use super::operations::{Done, Operations};
 use super::plan::{Method, Segment};
 use super::rebuild::Rebuild;
 use super::row_locks::RowLocks;
-use super::task::{Piece, Step, Task, Work, runs_of};
+use super::task::{Piece, Step, Task, Turn, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::command::Without;
@@ -169,8 +169,8 @@ impl Rows {
             *from_others = true;
         }
         entry.step = Step::Waiting;
-        entry.missing = u8::from(!self.locks.lock_shared(task, entry.rows));
-        if entry.missing == 0 {
+        entry.turn.missing = u8::from(!self.locks.lock_shared(task, entry.rows));
+        if entry.turn.missing == 0 {
             self.begin_reading(task, map, ctx);
         }
     }
@@ -220,15 +220,15 @@ impl Rows {
         self.tasks[task].in_odd_epoch = self.epochs.enter();
         let job = self.tasks[task].job.expect("a part of a request");
         if let Some(before) = self.jobs.writes_last(job, task) {
-            self.tasks[before].behind = Some(task);
-            self.tasks[task].before = Some(before);
+            self.tasks[before].turn.behind = Some(task);
+            self.tasks[task].turn.before = Some(before);
         }
         let entry = &mut self.tasks[task];
-        entry.lane = lane;
+        entry.turn.lane = lane;
         // Whatever it waits for was begun before it, so that nobody waits for ever.
-        entry.missing = u8::from(!self.locks.lock(task, entry.rows));
-        entry.missing += u8::from(lane.is_some_and(|lane| !self.locks.lock_lane(task, lane)));
-        if entry.missing == 0 {
+        entry.turn.missing = u8::from(!self.locks.lock(task, entry.rows));
+        entry.turn.missing += u8::from(lane.is_some_and(|lane| !self.locks.lock_lane(task, lane)));
+        if entry.turn.missing == 0 {
             self.begin_reading(task, map, ctx);
         }
     }
@@ -287,8 +287,8 @@ impl Rows {
         ctx: &mut Context<'_>,
     ) {
         let entry = &mut self.tasks[task];
-        entry.missing = u8::from(!self.locks.lock(task, entry.rows));
-        if entry.missing == 0 {
+        entry.turn.missing = u8::from(!self.locks.lock(task, entry.rows));
+        if entry.turn.missing == 0 {
             self.begin_reading(task, map, ctx);
         }
     }
@@ -352,7 +352,7 @@ impl Rows {
     fn reading_ended<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
         match entry.work {
-            Work::Write => match entry.before {
+            Work::Write => match entry.turn.before {
                 Some(_) => entry.step = Step::Ready,
                 None => self.begin_writing(task, map, ctx),
             },
@@ -422,12 +422,12 @@ impl Rows {
     /// The part behind one that has begun to write may.
     fn let_go_on<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
         let entry = &mut self.tasks[task];
-        let behind = entry.behind.take();
+        let behind = entry.turn.behind.take();
         if let Some(job) = entry.job {
             self.jobs.has_begun_to_write(job, task);
         }
         if let Some(behind) = behind {
-            self.tasks[behind].before = None;
+            self.tasks[behind].turn.before = None;
             if self.tasks[behind].step == Step::Ready {
                 self.begin_writing(behind, map, ctx);
             }
@@ -578,7 +578,7 @@ impl Rows {
             ctx.release(into);
         }
         entry.release(ctx);
-        let Task { job, work, rows, lane, in_odd_epoch, .. } = *entry;
+        let Task { job, work, rows, turn: Turn { lane, .. }, in_odd_epoch, .. } = *entry;
         self.tasks.remove(task);
         if matches!(work, Work::Own { .. }) && result.is_ok() {
             map.settled(rows);
@@ -608,8 +608,8 @@ impl Rows {
     pub(super) fn settle<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) {
         loop {
             while let Some(task) = self.locks.next_granted() {
-                self.tasks[task].missing -= 1;
-                if self.tasks[task].missing == 0 {
+                self.tasks[task].turn.missing -= 1;
+                if self.tasks[task].turn.missing == 0 {
                     self.begin_reading(task, map, ctx);
                 }
             }

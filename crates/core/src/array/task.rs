@@ -64,6 +64,19 @@ pub struct Piece {
     pub blocks: u64,
 }
 
+/// When work may go on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Turn {
+    /// Of its rows and its lane what it waits for.
+    pub missing: u8,
+    /// Parts in one lane write one after the other.
+    pub lane: Option<u64>,
+    /// The part of the same request that writes before this one, if it has not.
+    pub before: Option<u32>,
+    /// The part that waits for this one in turn.
+    pub behind: Option<u32>,
+}
+
 /// Work on some rows.
 #[derive(Debug)]
 pub struct Task {
@@ -96,14 +109,8 @@ pub struct Task {
     pub error: Option<IoError>,
     /// Why it comes to nothing, or some of its rows do.
     pub failure: Option<IoError>,
-    /// The part of the same request that writes before this one, if it has not.
-    pub before: Option<u32>,
-    /// The part that waits for this one in turn.
-    pub behind: Option<u32>,
-    /// Of its rows and its lane what it waits for.
-    pub missing: u8,
-    /// Parts in one lane write one after the other.
-    pub lane: Option<u64>,
+    /// When it may go on.
+    pub turn: Turn,
     /// It was begun in an odd epoch.
     pub in_odd_epoch: bool,
 }
@@ -128,10 +135,7 @@ impl Task {
             outstanding: 0,
             error: None,
             failure: None,
-            before: None,
-            behind: None,
-            missing: 0,
-            lane: None,
+            turn: Turn::default(),
             in_odd_epoch: false,
         }
     }
@@ -153,8 +157,7 @@ impl Task {
         self.old.resize(columns, BufferSlice::EMPTY);
         (self.unreadable, self.unwritten) = (Columns::NONE, Columns::NONE);
         (self.outstanding, self.error, self.failure) = (0, None, None);
-        (self.before, self.behind, self.lane) = (None, None, None);
-        self.missing = 0;
+        self.turn = Turn::default();
     }
 
     /// Takes the new data of rows of a column, or zeroes for one.
