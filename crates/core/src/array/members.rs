@@ -47,6 +47,8 @@ pub struct Members {
     spares: Vec<Port>,
     /// The columns that have all of their rows.
     whole: Columns,
+    /// The disk of a member may stand for any other.
+    are_alike: bool,
 }
 
 impl Members {
@@ -60,7 +62,13 @@ impl Members {
             members: (0..columns).map(member).collect(),
             spares: (columns..columns + spares).map(port).collect(),
             whole: Columns::first(columns),
+            are_alike: true,
         }
+    }
+
+    /// The disks of members differ: one whose place was taken is no spare when it is replaced.
+    pub fn differ(&mut self) {
+        self.are_alike = false;
     }
 
     /// How many columns there are.
@@ -208,7 +216,10 @@ impl Members {
                 self.members[column].state = State::Blank;
                 self.members[column].flush_failure = None;
             }
-            None => self.spares.push(port),
+            None if self.are_alike || usize::from(port.0) >= self.members.len() => {
+                self.spares.push(port);
+            }
+            None => {}
         }
     }
 

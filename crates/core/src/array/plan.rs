@@ -60,7 +60,11 @@ pub fn plan_write<M: RowMap>(
             Redundancy::Parity => plan_row(map, members, unreadable, row, *written),
         };
         segment.rows = Extent::new(row, 1);
-        add_segment(segments, segment);
+        // Where a rebuild has come to, other columns have the rows.
+        match row > rows.start.0 && members.alike_from(row - 1) == 1 {
+            true => segments.push(segment),
+            false => add_segment(segments, segment),
+        }
     }
 }
 
@@ -97,7 +101,10 @@ fn plan_row<M: RowMap>(
     let there = members.with_row(row);
     let can_read = there.without(unreadable);
     let (replaced, kept) = (held.and(written), held.without(written));
-    let (method, read) = if !there.has(parity) {
+    let missing = held.or(written).without(there);
+    let (method, read) = if missing.len() > 1 && !written.and(missing).is_empty() {
+        (Method::Impossible, Columns::NONE)
+    } else if !there.has(parity) {
         match written.without(there).is_empty() {
             true => (Method::None, Columns::NONE),
             false => (Method::Impossible, Columns::NONE),

@@ -186,7 +186,6 @@ impl Layer for Raid {
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
         self.rows.complete(completion, &mut self.map, ctx);
         // Its blocks are old or new, wherever they are.
-        while self.rows.next_failed_write().is_some() {}
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {

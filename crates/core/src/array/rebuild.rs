@@ -64,11 +64,14 @@ impl Rows {
     ) {
         if let Some(rebuild) = self.rebuild.as_mut().filter(|it| it.stopped.is_none()) {
             rebuild.commands.push(id);
-            rebuild.rate = rate;
-            return;
+            (rebuild.rate, rebuild.not_before) = (rate, ctx.now());
+            return self.settle(map, ctx);
         }
         let not_now = |words: &str| Err(CommandError::NotNow(words.into()));
         let result = match self.members.blank().or(self.members.missing()) {
+            _ if self.rebuild.is_some() => {
+                not_now("the last rebuild has stopped and is coming to its end")
+            }
             None => Ok(()),
             Some(_) if !self.can_rebuild(map) => not_now(
                 "two members are missing: what both are needed for is lost; accepted: an array \
@@ -149,7 +152,7 @@ impl Rows {
             begun = entry.rows.end().0;
         }
         if has_stopped {
-            self.end_rebuild(ctx);
+            self.end_rebuild(map, ctx);
             return true;
         }
         let (column, rows) = (rebuild.column, rebuild.rows);
@@ -307,7 +310,7 @@ impl Rows {
             false => "another member was lost meanwhile",
         });
         if rebuild.under_way.is_empty() {
-            self.end_rebuild(ctx);
+            self.end_rebuild(map, ctx);
         }
     }
 
@@ -315,17 +318,17 @@ impl Rows {
     fn end_or_go_on<M: RowMap>(&mut self, map: &M, ctx: &mut Context<'_>) {
         let rebuild = self.rebuild.as_mut().expect("a rebuild");
         let next = self.members.blank().filter(|_| !rebuild.commands.is_empty());
-        let Some(next) = next else { return self.end_rebuild(ctx) };
+        let Some(next) = next else { return self.end_rebuild(map, ctx) };
         let (commands, rate) = (core::mem::take(&mut rebuild.commands), rebuild.rate);
         self.begin_rebuild(next, rate, map, ctx);
         self.rebuild.as_mut().expect("it has begun").commands = commands;
     }
 
-    fn end_rebuild(&mut self, ctx: &mut Context<'_>) {
+    fn end_rebuild<M: RowMap>(&mut self, map: &M, ctx: &mut Context<'_>) {
         let Some(rebuild) = self.rebuild.take() else { return };
         self.has_changed = true;
         // After a second loss what it has of its rows is worth all the more.
-        if rebuild.stopped.is_some() && self.members.lacking() == 1 {
+        if rebuild.stopped.is_some() && self.members.have_all(map.redundancy()) {
             self.members.give_up_rebuild(rebuild.column);
         }
         let result = match rebuild.stopped {

@@ -369,7 +369,9 @@ impl Rows {
                 if entry.failure.is_some() {
                     return self.end_task(task, map, ctx);
                 }
-                entry.compute_column(column, ctx);
+                if !entry.segments.is_empty() {
+                    entry.compute_column(column, ctx);
+                }
                 match self.is_first_chunk(task) {
                     true => self.write_rebuilt(task, map, ctx),
                     false => self.tasks[task].step = Step::Ready,
@@ -384,20 +386,23 @@ impl Rows {
         map: &mut M,
         ctx: &mut Context<'_>,
     ) {
-        let entry = &mut self.tasks[task];
-        entry.leave_out_lost_rows(&self.members, map.redundancy());
-        entry.step = Step::Writing;
-        entry.compute_parity(ctx);
-        let (work, changed) = (entry.work, entry.changed());
-        if let Work::Rebuild { column } = work {
-            self.write_chunk(task, column, map, ctx);
-        }
-        for column in changed.iter() {
-            self.write_new(task, column, map, ctx);
-        }
-        self.let_go_on(task, map, ctx);
-        if self.tasks[task].outstanding == 0 {
-            self.end_task(task, map, ctx);
+        let mut next = Some(task);
+        while let Some(task) = next {
+            let entry = &mut self.tasks[task];
+            entry.leave_out_lost_rows(&self.members, map);
+            entry.step = Step::Writing;
+            entry.compute_parity(ctx);
+            let (work, changed) = (entry.work, entry.changed());
+            if let Work::Rebuild { column } = work {
+                self.write_chunk(task, column, map, ctx);
+            }
+            for column in changed.iter() {
+                self.write_new(task, column, map, ctx);
+            }
+            next = self.let_go_on(task);
+            if self.tasks[task].outstanding == 0 {
+                self.end_task(task, map, ctx);
+            }
         }
     }
 
@@ -419,23 +424,19 @@ impl Rows {
         entry.outstanding += issued;
     }
 
-    /// The part behind one that has begun to write may.
-    fn let_go_on<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
+    /// The part behind one that has begun to write may, if it is ready.
+    fn let_go_on(&mut self, task: u32) -> Option<u32> {
         let entry = &mut self.tasks[task];
         let behind = entry.turn.behind.take();
         if let Some(job) = entry.job {
             self.jobs.has_begun_to_write(job, task);
         }
-        if let Some(behind) = behind {
-            self.tasks[behind].turn.before = None;
-            if self.tasks[behind].step == Step::Ready {
-                self.begin_writing(behind, map, ctx);
-            }
-        }
+        let behind = behind?;
+        self.tasks[behind].turn.before = None;
+        (self.tasks[behind].step == Step::Ready).then_some(behind)
     }
 
-    /// An operation below has ended. True when nothing is left to do for the layer; the end of one of its
-    /// own is among [`next_ended`](Self::next_ended).
+    /// An operation below has ended. The end of one of the layer's own is among [`next_ended`](Self::next_ended).
     pub fn complete<M: RowMap>(
         &mut self,
         completion: Completion,
@@ -589,7 +590,7 @@ impl Rows {
         if !matches!(work, Work::Read { from_others: false, .. }) {
             self.locks.unlock(task);
         }
-        if result.is_err() && work == Work::Write {
+        if result.is_err() && work == Work::Write && map.wants_failed_writes() {
             self.failed_writes.push_back(task);
         }
         match (job, work) {

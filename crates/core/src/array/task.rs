@@ -200,20 +200,22 @@ impl Task {
 
     /// Members may have been lost since a write was planned: rows of which neither the data nor a parity that
     /// covers it would be written come to nothing.
-    pub fn leave_out_lost_rows(&mut self, members: &Members, redundancy: Redundancy) {
+    pub fn leave_out_lost_rows<M: RowMap>(&mut self, members: &Members, map: &M) {
         if self.work != Work::Write || members.is_whole() {
             return;
         }
         for segment in &mut self.segments {
             let there = members.with_row(segment.rows.end().0 - 1);
-            let is_kept = match redundancy {
-                Redundancy::Copies => !segment.written.and(there).is_empty(),
+            let has_parity = segment.method != Method::None && there.has(segment.parity);
+            let lacking = segment.written.without(there);
+            let is_kept = |row: u64| match map.redundancy() {
+                Redundancy::Copies => lacking != segment.written,
                 Redundancy::Parity => {
-                    let has_parity = segment.method != Method::None && there.has(segment.parity);
-                    has_parity || segment.written.without(there).is_empty()
+                    let missing = map.held(row).or(segment.written).without(there);
+                    lacking.is_empty() || has_parity && missing.len() == 1
                 }
             };
-            if !is_kept {
+            if !(segment.rows.start.0..segment.rows.end().0).all(is_kept) {
                 segment.method = Method::Impossible;
                 self.failure = self.failure.or(Some(IoError::Lost));
             }

@@ -380,7 +380,8 @@ fn a_spare_steps_in_by_itself_and_a_replaced_disk_is_the_next_spare() {
         check_whole(&told);
         assert!((3.0..4.0).contains(&after.start_s), "{kind}: {}", after.start_s);
         let spares = [1, 3].map(|event| told.fact(event, "spares_left").expect("a count"));
-        assert_eq!(spares, [0, 1], "{kind}");
+        // The disks of the other array differ, so that none stands for another.
+        assert_eq!(spares, [0, u64::from(kind != "raid4smr")], "{kind}");
         let once = told.count("rebuilt_blocks");
         assert!(told.run().nodes["s0"]["written_blocks"] >= once, "{kind}");
         if kind == "raid4smr" {

@@ -96,9 +96,11 @@ impl Raid4Smr {
         let geometry = Geometry { blocks, ..joined(&bare, BlockCount::ZERO)? };
         let in_use = bands.rows() * homes as u64 + slots + bands.rows().max(slots);
         let offered: u64 = below[..columns].iter().map(|it| it.blocks.0).sum();
+        let mut rows = Rows::new(columns, settings.spares);
+        rows.members.differ();
         let layer = Raid4Smr {
             collector: Collector::new(bands.band_rows() - 1),
-            rows: Rows::new(columns, settings.spares),
+            rows,
             directory: Directory::new(settings, &bands, slots),
             contents: Contents::new(bands, homes, slots),
             unused: BlockCount(offered.saturating_sub(in_use)),
@@ -311,8 +313,13 @@ impl Raid4Smr {
                 }
             }
         }
-        let (collector, mut around) = self.around(ctx);
-        collector.go_on(&mut around);
+        loop {
+            let (collector, mut around) = self.around(ctx);
+            collector.go_on(&mut around);
+            // Work on the parity with nothing to change ends at once.
+            let Some(ended) = around.rows.next_ended() else { break };
+            collector.ended(ended.word, ended.result);
+        }
         self.tell(ctx);
     }
 
