@@ -47,14 +47,14 @@ pub struct Members {
     spares: Vec<Port>,
     /// The columns that have all of their rows.
     whole: Columns,
-    /// The disk of a member may stand for any other.
+    /// The disk of a member may stand for any other: it is a spare when it comes back and its place is taken.
     are_alike: bool,
 }
 
 impl Members {
     /// Members behind the first ports, and spares behind those after them. Panics when there are more than
     /// [`COLUMNS_MAX`].
-    pub fn new(columns: usize, spares: usize) -> Members {
+    pub fn new(columns: usize, spares: usize, are_alike: bool) -> Members {
         assert!(columns <= COLUMNS_MAX, "{columns} columns");
         let port = |index: usize| Port(index as u8);
         let member = |column| Member { port: port(column), state: State::In, flush_failure: None };
@@ -62,13 +62,8 @@ impl Members {
             members: (0..columns).map(member).collect(),
             spares: (columns..columns + spares).map(port).collect(),
             whole: Columns::first(columns),
-            are_alike: true,
+            are_alike,
         }
-    }
-
-    /// The disks of members differ: one whose place was taken is no spare when it is replaced.
-    pub fn differ(&mut self) {
-        self.are_alike = false;
     }
 
     /// How many columns there are.

@@ -125,7 +125,7 @@ impl Raid {
         let offered: u64 = members.iter().map(|it| it.blocks.0).sum();
         let raid = Raid {
             map,
-            rows: Rows::new(members.len(), spares),
+            rows: Rows::new(members.len(), spares, true),
             unused: BlockCount(offered - used.0 * members.len() as u64),
             reads: ReadRuns::new(members.len()),
         };
@@ -174,6 +174,8 @@ impl Layer for Raid {
         if request.operation.is_zone_command() {
             return ctx.finish(request.id, Err(IoError::NotPermitted));
         }
+        // Blocks of those that have failed are old or new, wherever they are: nothing is to be undone.
+        while self.rows.next_failed_write().is_some() {}
         let job = self.rows.jobs.begin(request);
         match request.operation {
             Operation::Flush => self.rows.flush(job, &self.map, ctx),
@@ -185,7 +187,6 @@ impl Layer for Raid {
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
         self.rows.complete(completion, &mut self.map, ctx);
-        // Its blocks are old or new, wherever they are.
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {
@@ -200,7 +201,7 @@ impl Layer for Raid {
 
     fn lost(&mut self, port: Port, ctx: &mut Context<'_>) {
         self.rows.lost(port, &mut self.map, ctx);
-        if self.rows.members().lacking() == self.map.columns() {
+        if self.rows.members.lacking() == self.map.columns() {
             ctx.lose();
         }
     }

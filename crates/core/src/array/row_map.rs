@@ -56,11 +56,6 @@ pub trait RowMap {
     /// The blocks of a column were written: they are held from now on.
     fn wrote(&mut self, column: usize, rows: Extent);
 
-    /// True when the layer asks for the parts that write and have come to nothing.
-    fn wants_failed_writes(&self) -> bool {
-        false
-    }
-
     /// The parity of rows is to change for work of the layer's own: how. The rows are its alone by now.
     fn plan_own(&self, _rows: Extent, _segments: &mut Vec<Segment>) {}
 

@@ -69,10 +69,10 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Nothing under way over `columns` members and so many spares.
-    pub fn new(columns: usize, spares: usize) -> Rows {
+    /// Nothing under way over `columns` members and so many spares; where all are alike, each may stand for any.
+    pub fn new(columns: usize, spares: usize, are_alike: bool) -> Rows {
         Rows {
-            members: Members::new(columns, spares),
+            members: Members::new(columns, spares, are_alike),
             jobs: Jobs::default(),
             tasks: Slab::default(),
             locks: RowLocks::default(),
@@ -84,16 +84,6 @@ impl Rows {
             has_changed: false,
             was_whole: false,
         }
-    }
-
-    /// Which members are there.
-    pub fn members(&self) -> &Members {
-        &self.members
-    }
-
-    /// True once after members were lost or have come back.
-    pub fn take_change(&mut self) -> bool {
-        core::mem::take(&mut self.has_changed)
     }
 
     pub(super) fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
@@ -590,7 +580,7 @@ impl Rows {
         if !matches!(work, Work::Read { from_others: false, .. }) {
             self.locks.unlock(task);
         }
-        if result.is_err() && work == Work::Write && map.wants_failed_writes() {
+        if result.is_err() && work == Work::Write {
             self.failed_writes.push_back(task);
         }
         match (job, work) {

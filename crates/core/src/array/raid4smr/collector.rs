@@ -533,7 +533,7 @@ impl Collection {
     fn flush(&mut self, around: &mut Around<'_, '_>) {
         self.step = Step::Flushing;
         for column in 0..around.contents.columns() {
-            if around.rows.members().is_present(column) {
+            if around.rows.members.is_present(column) {
                 let none = BufferSlice::EMPTY;
                 self.issue(column, Operation::Flush, Extent::EMPTY, none, around);
             }

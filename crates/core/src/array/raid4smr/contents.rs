@@ -142,10 +142,6 @@ impl RowMap for Contents {
         end.min(self.rows_of(column))
     }
 
-    fn wants_failed_writes(&self) -> bool {
-        true
-    }
-
     fn zone_from(&self, column: usize, row: u64) -> Option<Extent> {
         let band_blocks = self.bands.band_blocks();
         let is_first = column < self.homes.len() && row.is_multiple_of(band_blocks);

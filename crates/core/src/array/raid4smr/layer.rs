@@ -8,7 +8,7 @@ use super::directory::{Change, Changes, Directory, Place, Target};
 use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
 use crate::array::raid::check_spares;
 use crate::array::read_runs::ReadRuns;
-use crate::array::{RowMap, Rows};
+use crate::array::{ArrayError, RowMap, Rows};
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
 use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
@@ -71,7 +71,7 @@ impl Raid4Smr {
         let (data, parity) = (below[homes], below[homes + 1]);
         let is_zoned = |at: &usize| below[*at].refuses_random_writes();
         if let Some(at) = (homes..below.len()).find(is_zoned) {
-            return Err(JoinError::Zones(Port(at as u8)).into());
+            return Err(ArrayError::from(JoinError::Zones(Port(at as u8))).into());
         }
         let (mut bands, slots) = lay_out(&settings, &below[..homes], data, parity)?;
         if let Some(offered) = settings.offered {
@@ -93,14 +93,13 @@ impl Raid4Smr {
             below.iter().map(|it| Geometry { zones: None, ..(*it).clone() }).collect();
         let bare: Vec<&Geometry> = bare.iter().collect();
         let blocks = settings.offered.unwrap_or(BlockCount(bands.host_blocks()));
-        let geometry = Geometry { blocks, ..joined(&bare, BlockCount::ZERO)? };
+        let geometry =
+            Geometry { blocks, ..joined(&bare, BlockCount::ZERO).map_err(ArrayError::from)? };
         let in_use = bands.rows() * homes as u64 + slots + bands.rows().max(slots);
         let offered: u64 = below[..columns].iter().map(|it| it.blocks.0).sum();
-        let mut rows = Rows::new(columns, settings.spares);
-        rows.members.differ();
         let layer = Raid4Smr {
             collector: Collector::new(bands.band_rows() - 1),
-            rows,
+            rows: Rows::new(columns, settings.spares, false),
             directory: Directory::new(settings, &bands, slots),
             contents: Contents::new(bands, homes, slots),
             unused: BlockCount(offered.saturating_sub(in_use)),
@@ -139,7 +138,7 @@ impl Raid4Smr {
     }
 
     fn can_collect(&self) -> bool {
-        self.rows.members().is_whole()
+        self.rows.members.is_whole()
     }
 
     fn read(&mut self, job: u32, extent: Extent, ctx: &mut Context<'_>) {
@@ -301,7 +300,7 @@ impl Raid4Smr {
         while let Some(ended) = self.rows.next_ended() {
             self.collector.ended(ended.word, ended.result);
         }
-        if self.rows.take_change() {
+        if core::mem::take(&mut self.rows.has_changed) {
             let is_whole = self.can_collect();
             let (collector, around) = self.around(ctx);
             match is_whole {

@@ -1,7 +1,6 @@
 //! Settings of RAID 4SMR, and what can be wrong with them.
 
 use crate::array::ArrayError;
-use crate::joined::JoinError;
 use crate::units::BlockCount;
 use core::fmt;
 
@@ -164,12 +163,6 @@ pub enum Raid4SmrError {
         /// What there is.
         room: BlockCount,
     },
-}
-
-impl From<JoinError> for Raid4SmrError {
-    fn from(error: JoinError) -> Raid4SmrError {
-        Raid4SmrError::Array(error.into())
-    }
 }
 
 impl From<ArrayError> for Raid4SmrError {
