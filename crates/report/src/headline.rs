@@ -248,7 +248,7 @@ fn single(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::no_cleaning::NoCleaning;
-    use super::super::report::{ReplayMode, Workload, WorkloadKind};
+    use super::super::report::{DiskUse, ReplayMode, Workload, WorkloadKind};
     use super::super::table::TableStyle;
     use super::*;
 
@@ -347,6 +347,10 @@ mod tests {
             "Beside the conventional disk cmr-only: st5000as0011 needs 0.90x its time, st8000as0002 \
              1.1x its time; one request in a thousand takes 939 ms or more on st8000as0002, 58.0 ms on cmr-only."
         );
+        // One disk is conventional, an array of such disks is something else.
+        report.runs[0].disks = vec![DiskUse::default(); 2];
+        assert!(!report.headline().contains("conventional"), "{}", report.headline());
+        report.runs[0].disks.clear();
         for run in &mut report.runs[1..] {
             run.rewrites.bands_rewritten = 0;
             run.log.no_cleaning = Some(NoCleaning {

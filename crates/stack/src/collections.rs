@@ -11,8 +11,8 @@ struct Watched {
     node: NodeId,
     name: String,
     kind: &'static str,
-    /// What the series say now.
-    last: [u64; 2],
+    /// What the series say now; nothing until something was there.
+    last: Option<[u64; 2]>,
     series: [GaugeSeries; 2],
 }
 
@@ -27,7 +27,7 @@ impl CollectionObserver {
             node: node.id,
             name: node.name.clone(),
             kind: node.facts.kind(),
-            last: [0; 2],
+            last: None,
             series: [GaugeSeries::new(SERIES_BUCKETS), GaugeSeries::new(SERIES_BUCKETS)],
         };
         CollectionObserver(describe.nodes.iter().filter(has_table).map(watch).collect())
@@ -41,19 +41,19 @@ impl CollectionObserver {
             let collections =
                 counts.counter(Counter::Collections) + counts.counter(Counter::ForcedCollections);
             let found = [counts.gauge(Gauge::MapEntries), collections];
-            if found == array.last {
+            if found == array.last.unwrap_or_default() {
                 continue;
             }
-            array.last = found;
+            array.last = Some(found);
             for (series, level) in array.series.iter_mut().zip(found) {
                 series.set(now.0, level);
             }
         }
     }
 
-    /// The tables of a run that ended at an instant; none of an array with nothing on its data disk.
+    /// The tables of a run that ended at an instant; none of an array that never had anything on its data disk.
     pub fn finish(self, finished_at: Instant) -> Vec<NodeTable> {
-        let used = self.0.into_iter().filter(|array| array.last != [0; 2]);
+        let used = self.0.into_iter().filter(|array| array.last.is_some());
         let tables = used.map(|Watched { name, kind, mut series, .. }| {
             let [blocks, collections] = series.each_mut().map(|it| it.means(finished_at.0, 1.0));
             let values = blocks.values.iter().zip(&collections.values).enumerate();

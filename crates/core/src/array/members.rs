@@ -129,7 +129,8 @@ impl Members {
         ends.min().unwrap_or(u64::MAX)
     }
 
-    /// True when a spare stands for a column. It has no zones, whatever the member had.
+    /// True when another node than the first stands for a column. Where members differ it is a spare, which
+    /// has no zones.
     pub fn is_spare(&self, column: usize) -> bool {
         usize::from(self.port(column).0) != column
     }

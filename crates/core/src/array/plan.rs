@@ -61,7 +61,8 @@ pub fn plan_write<M: RowMap>(
         };
         segment.rows = Extent::new(row, 1);
         // Where a rebuild has come to, other columns have the rows.
-        match row > rows.start.0 && members.alike_from(row - 1) == 1 {
+        let is_apart = !members.is_whole() && row > rows.start.0;
+        match is_apart && members.alike_from(row - 1) == 1 {
             true => segments.push(segment),
             false => add_segment(segments, segment),
         }

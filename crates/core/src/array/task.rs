@@ -80,7 +80,7 @@ pub struct Turn {
 /// Work on some rows.
 #[derive(Debug)]
 pub struct Task {
-    /// The request it is a part of; none of a rebuild.
+    /// The request it is a part of; none of a rebuild and of work of the layer's own.
     pub job: Option<u32>,
     pub work: Work,
     pub step: Step,

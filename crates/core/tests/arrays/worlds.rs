@@ -1,6 +1,7 @@
 //! Arrays over small disks.
 
 use crate::common::harness::{JumpingClock, Medium, MemoryDisk};
+use crate::common::zoned::settings;
 use imbrex_core::array::raid4smr::{Raid4Smr, Raid4SmrSettings};
 use imbrex_core::array::{Level, Raid};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -12,9 +13,9 @@ use imbrex_core::map::BandTable;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{DiskId, NodeId, StackBuilder};
 use imbrex_core::translation::{PersistentCache, PersistentCacheSettings};
-use imbrex_core::units::{BlockCount, Duration};
+use imbrex_core::units::BlockCount;
 use imbrex_core::zone::{ZoneGeometry, ZoneModel};
-use imbrex_core::zoned::{HostManaged, HostManagedSettings};
+use imbrex_core::zoned::HostManaged;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -59,15 +60,7 @@ fn zones(below: &Geometry, conventional_zones: u32) -> (HostManaged, Geometry) {
         optimal_open: None,
         optimal_non_sequential: None,
     };
-    let settings = HostManagedSettings {
-        unrestricted_reads: true,
-        unwritten_bytes_per_second: 4_096_000_000,
-        command: Duration(10),
-        report: Duration(100),
-        read_only_zones: Vec::new(),
-        offline_zones: Vec::new(),
-    };
-    HostManaged::new(settings, zones, below).expect("a layout")
+    HostManaged::new(settings(), zones, below).expect("a layout")
 }
 
 /// A disk for such zones: its first tracks are apart.

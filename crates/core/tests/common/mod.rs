@@ -10,3 +10,4 @@ pub mod journal_disk;
 pub mod journal_toy;
 pub mod journal_world;
 pub mod oracle;
+pub mod zoned;

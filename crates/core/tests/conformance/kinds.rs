@@ -35,7 +35,7 @@ use imbrex_core::translation::{
 };
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
-use imbrex_core::zoned::{HostManaged, HostManagedSettings};
+use imbrex_core::zoned::HostManaged;
 use passing::{raid, slice, span, stripe};
 use raid4smr::raid4smr;
 use s_blocks::{
@@ -529,19 +529,12 @@ fn host_aware(settings: PersistentCacheSettings) -> Kind {
 }
 
 fn host_managed(open_max: Option<u32>) -> Kind {
-    let settings = HostManagedSettings {
-        unrestricted_reads: true,
-        unwritten_bytes_per_second: 4_096_000_000,
-        command: Duration(10),
-        report: Duration(100),
-        read_only_zones: Vec::new(),
-        offline_zones: Vec::new(),
-    };
     let disk = shingled_disk(BlockCount(8 * CONVENTIONAL_TRACK_BLOCKS));
     let buffers =
         BufferBound { blocks: 0, because: "data goes from the host to the disk and back" };
     let zones = zones(ZoneModel::HostManaged, open_max);
     Kind::new(vec![disk], false, buffers, move |below| {
-        HostManaged::new(settings.clone(), zones.clone(), &below[0]).expect("a layout")
+        HostManaged::new(crate::common::zoned::settings(), zones.clone(), &below[0])
+            .expect("a layout")
     })
 }

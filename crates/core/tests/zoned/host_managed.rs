@@ -1,6 +1,7 @@
 //! The host-managed disk over a shingled medium that destroys what a write overlaps.
 
 use crate::common::harness::{JumpingClock, MemoryDisk, Step, play};
+use crate::common::zoned::settings;
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind, Stamp};
 use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry, Media, TrackTable};
@@ -31,17 +32,6 @@ pub fn zones(open_max: Option<u32>, active_max: Option<u32>) -> ZoneGeometry {
         active_max,
         optimal_open: None,
         optimal_non_sequential: None,
-    }
-}
-
-pub fn settings() -> HostManagedSettings {
-    HostManagedSettings {
-        unrestricted_reads: true,
-        unwritten_bytes_per_second: 4_096_000_000,
-        command: Duration(10),
-        report: Duration(100),
-        read_only_zones: Vec::new(),
-        offline_zones: Vec::new(),
     }
 }
 

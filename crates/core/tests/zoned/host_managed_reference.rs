@@ -1,7 +1,8 @@
 //! The host-managed disk against a reference of the states of ZBC-2 that is written differently:
 //! each zone is a list of the versions written to it, and open zones are a list in order of use.
 
-use crate::host_managed::{BLOCKS, CONVENTIONAL, Host, ZONE, ZONES, settings, zones};
+use crate::common::zoned::settings;
+use crate::host_managed::{BLOCKS, CONVENTIONAL, Host, ZONE, ZONES, zones};
 use imbrex_core::error::IoError;
 use imbrex_core::operation::Operation;
 use proptest::prelude::*;

@@ -153,6 +153,7 @@ impl ClosedForm {
             ("[[workload]]", !of.workload.is_empty()),
             ("`systems`", !of.systems.is_empty()),
             ("[[node]]", !of.node.is_empty()),
+            ("`stack`", of.stack.is_some()),
             ("[analysis]", of.analysis.is_some()),
             ("[set]", !of.set.is_empty()),
             ("`series`", !of.series.is_empty()),

@@ -238,6 +238,11 @@ impl Experiment {
             }
             _ => {}
         }
+        if self.stack.is_some() && self.node.is_empty() {
+            return wrong(
+                "`stack` names a stack of the experiment's own, and there is no [[node]]",
+            );
+        }
         if self.analysis.is_some() && !(self.set.is_empty() && self.sweep.is_empty()) {
             return wrong("[analysis] runs no stack: leave out [set] and [sweep]");
         }

@@ -336,6 +336,10 @@ fn what_is_wrong_in_a_file_is_said_with_the_nearest_name() {
             "test.toml: nothing to run; accepted: `systems`, [[node]], [analysis] or [closed_form]",
         ),
         (
+            format!("stack = \"mine\"\n{SWEPT}"),
+            "test.toml: `stack` names a stack of the experiment's own, and there is no [[node]]",
+        ),
+        (
             with_stated("stated = 1\nmeasure = \"lru\""),
             "test.toml: [[stated]] `m`: measure = \"lru\": `lru` is no quantity",
         ),

@@ -503,6 +503,22 @@ fn band_rows_are_collected_before_a_loss_and_after_it_but_not_meanwhile() {
 }
 
 #[test]
+fn a_report_tells_what_was_on_the_data_disk_and_how_often_it_was_collected() {
+    let load = Load::new("raid4smr");
+    let told = load.replayed("raid4smr", 0, &[]);
+    let file = told.file("raid4smr_data_disk.csv").expect("a table");
+    let last = file.lines().last().expect("a row").to_string();
+    let last: Vec<&str> = last.split(',').collect();
+    assert_eq!(last[..2], ["array", "array"]);
+    let at_end = |column: usize| last[column].parse::<f64>().expect("a number").round() as u64;
+    assert!(at_end(3) > 0 && at_end(3) <= told.count("slots_peak"), "{last:?}");
+    assert!(at_end(4) > 1 && at_end(4) <= told.count("collections"), "{last:?}");
+    assert!(told.report.to_html().contains("Data disks of RAID 4SMR over time"));
+    let raid = Load::new("raid4").replayed("raid4", 0, &[]);
+    assert!(raid.file("raid4smr_data_disk.csv").is_none());
+}
+
+#[test]
 fn a_run_with_a_loss_a_rebuild_and_collections_is_the_same_again() {
     for kind in KINDS {
         let load = Load::new(kind);

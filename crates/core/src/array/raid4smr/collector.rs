@@ -40,6 +40,16 @@ pub struct Around<'a, 'c> {
     pub ctx: &'a mut Context<'c>,
 }
 
+impl Around<'_, '_> {
+    /// What a part that writes has changed.
+    pub fn changes_of(&mut self, task: u32) -> &mut Changes {
+        if self.changes.len() <= task as usize {
+            self.changes.resize_with(task as usize + 1, Changes::default);
+        }
+        &mut self.changes[task as usize]
+    }
+}
+
 impl Collector {
     /// Nothing to do, over so many band rows and a spare one.
     pub fn new(band_rows: u64) -> Collector {
@@ -93,7 +103,7 @@ impl Collector {
     }
 
     /// A write waits until a collection is done. Panics when it is.
-    pub fn wait(&mut self, number: u64, waiting: Waiting) {
+    fn wait(&mut self, number: u64, waiting: Waiting) {
         let collection = self.queue.iter_mut().find(|it| it.number == number);
         collection.expect("a collection that is not done").waiting.push(waiting);
     }
@@ -168,22 +178,35 @@ impl Collector {
         }
         release(&collection, around.ctx);
         for waiting in collection.waiting {
-            self.release_waiting(&waiting, around);
+            self.begin(&waiting, around);
         }
     }
 
-    fn release_waiting(&mut self, waiting: &Waiting, around: &mut Around<'_, '_>) {
+    /// A write begins, once the collection `after` is done where there is one.
+    pub fn begin_or_wait(
+        &mut self,
+        after: Option<u64>,
+        waiting: Waiting,
+        around: &mut Around<'_, '_>,
+    ) {
+        match after {
+            Some(number) => self.wait(number, waiting),
+            None => self.begin(&waiting, around),
+        }
+    }
+
+    fn begin(&mut self, waiting: &Waiting, around: &mut Around<'_, '_>) {
         let lane = waiting.goes_home.map(|place| {
             let row = self.row_of(place, around.directory, around.contents);
             around.rows.move_to(waiting.task, row);
             row / around.contents.bands().band_blocks()
         });
-        self.start(waiting.task, lane, around);
+        around.rows.start(waiting.task, lane, around.contents, around.ctx);
+        self.undo_failed(around);
     }
 
-    /// A write begins. Those that come to nothing at once are undone before their numbers name others.
-    fn start(&mut self, task: u32, lane: Option<u64>, around: &mut Around<'_, '_>) {
-        around.rows.start(task, lane, around.contents, around.ctx);
+    /// Blocks of writes that have come to nothing are where they were before. Their numbers name no others yet.
+    pub fn undo_failed(&mut self, around: &mut Around<'_, '_>) {
         while let Some(failed) = around.rows.next_failed_write() {
             self.undo(&around.changes[failed as usize], 0, around.directory);
         }
@@ -221,10 +244,8 @@ impl Collector {
         self.take_back(around);
         for (_, waiting) in going_home {
             let place = waiting.goes_home.expect("one that goes home");
-            match self.last_of(around.directory.band_row_of(place)) {
-                Some(number) => self.wait(number, waiting),
-                None => self.release_waiting(&waiting, around),
-            }
+            let after = self.last_of(around.directory.band_row_of(place));
+            self.begin_or_wait(after, waiting, around);
         }
         for (task, changes, stands) in again {
             self.write_again(task, &changes, &stands, around);
@@ -307,15 +328,9 @@ impl Collector {
         let slots = Extent::new(first, run.len() as u64);
         let from = run.iter().map(|(_, from)| *from);
         let task = around.rows.new_write_of(of, around.contents.data(), slots, from, around.ctx);
-        if around.changes.len() <= task as usize {
-            around.changes.resize_with(task as usize + 1, Changes::default);
-        }
-        around.changes[task as usize] = run.drain(..).map(|(change, _)| change).collect();
+        *around.changes_of(task) = run.drain(..).map(|(change, _)| change).collect();
         let after = (slots.start.0..slots.end().0).filter_map(|slot| self.holder_of(slot)).max();
-        match after {
-            Some(number) => self.wait(number, Waiting { task, goes_home: None }),
-            None => self.start(task, None, around),
-        }
+        self.begin_or_wait(after, Waiting { task, goes_home: None }, around);
     }
 
     /// A write has come to nothing: its blocks are where they were before. It has waited for the collection

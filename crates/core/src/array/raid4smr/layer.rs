@@ -267,36 +267,19 @@ impl Raid4Smr {
         }
         self.run.blocks.clear();
         let goes_home = self.run.goes_home.then_some(self.run.first_place);
-        if self.changes.len() <= task as usize {
-            self.changes.resize_with(task as usize + 1, Changes::default);
-        }
-        core::mem::swap(&mut self.changes[task as usize], &mut self.run.changes);
-        self.run.changes.clear();
-        match self.run.after.take() {
-            Some(number) => self.collector.wait(number, Waiting { task, goes_home }),
-            None => {
-                let lane = goes_home.map(|place| {
-                    let row = self.collector.row_of(place, &self.directory, &self.contents);
-                    self.rows.move_to(task, row);
-                    row / self.contents.bands().band_blocks()
-                });
-                self.rows.start(task, lane, &mut self.contents, ctx);
-                self.undo_failed();
-            }
-        }
-    }
-
-    /// Blocks of writes that have come to nothing are where they were before.
-    fn undo_failed(&mut self) {
-        while let Some(task) = self.rows.next_failed_write() {
-            let changes = &self.changes[task as usize];
-            self.collector.undo(changes, 0, &mut self.directory);
-        }
+        let after = self.run.after.take();
+        let mut changes = core::mem::take(&mut self.run.changes);
+        let (collector, mut around) = self.around(ctx);
+        core::mem::swap(around.changes_of(task), &mut changes);
+        collector.begin_or_wait(after, Waiting { task, goes_home }, &mut around);
+        changes.clear();
+        self.run.changes = changes;
     }
 
     /// Members may have been lost or come back: what must be decided for that is.
     fn settle(&mut self, ctx: &mut Context<'_>) {
-        self.undo_failed();
+        let (collector, mut around) = self.around(ctx);
+        collector.undo_failed(&mut around);
         while let Some(ended) = self.rows.next_ended() {
             self.collector.ended(ended.word, ended.result);
         }

@@ -207,6 +207,28 @@ fn a_disk_may_have_a_model_of_its_own() {
     assert_eq!(models.collect::<Vec<u8>>(), [1, 3]);
 }
 
+#[test]
+fn movement_is_a_file_and_a_section_of_the_page_where_it_is_counted() {
+    let file = |report: &Report| {
+        let files = report.to_csv().into_iter();
+        files.filter(|(name, _)| name == "movement.csv").map(|(_, text)| text).next()
+    };
+    let (plain, _) = report("");
+    assert!(file(&plain).is_none() && !plain.to_html().contains("Movement of the heads"));
+    let (moved, _) = report("[movement]\nmodel = 0\ntrack_blocks = 2\nband_tracks = 3\n");
+    assert!(moved.to_html().contains("Movement of the heads"));
+    let text = file(&moved).expect("a file");
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    let [names, values] = &lines[..] else { panic!("{text}") };
+    assert_eq!(names.len(), values.len());
+    let of = |name| values[names.iter().position(|it| *it == name).expect(name)].to_string();
+    let counts = moved.runs[0].movement.movement.as_ref().unwrap()["disk"];
+    assert_eq!([of("run"), of("disk"), of("model")], ["hdd", "disk", "0"]);
+    assert_eq!(of("visits"), counts.visits.to_string());
+    assert_eq!(of("band_reversals"), counts.reversals[2].to_string());
+    assert_eq!(of("host_block"), counts.block.to_string());
+}
+
 /// The counts of each model on a disk that gets the requests as they are.
 fn movement_of(requests: &[super::Request]) -> [MovementCounts; 4] {
     movement(small(), requests).map(|model| model.counts().unwrap())
