@@ -33,7 +33,13 @@ impl PlantedBug {
         // below answers before it is durable, and those of the search do not.
         let is_hidden =
             matches!(self, PlantedBug::FailedDestageDropped | PlantedBug::CleanBeforeFlush);
-        !self.is_of_copies() && !self.is_of_members() && !is_hidden
+        !self.is_of_copies() && !self.is_of_members() && !self.is_of_arrays() && !is_hidden
+    }
+
+    /// True when only an array that loses members can show it: it is looked for where a member goes
+    /// and the power does.
+    pub fn is_of_arrays(self) -> bool {
+        self.name().starts_with("array-")
     }
 
     /// True when it is looked for where something has happened to a member between two starts: it was
@@ -165,4 +171,36 @@ planted_bugs! {
     LabelNotCompared = "label-not-compared",
     /// The count of the labels does not move before the first write of a start, but at its stop.
     CountMovedAfterFirstWrite = "count-moved-after-first-write",
+    /// A host's write does not go to the member that is being rebuilt.
+    ArrayRebuildSkipsNewWrites = "array-rebuild-skips-new-writes",
+    /// Rows are rebuilt without a lock against the host's writes.
+    ArrayRebuildWithoutLock = "array-rebuild-without-lock",
+    /// Copies are not made the same after a crash.
+    ArrayNotComparedAfterCrash = "array-not-compared-after-crash",
+    /// A flush goes to one member.
+    ArrayFlushesOneMember = "array-flushes-one-member",
+    /// An answer does not wait until a loss is recorded.
+    ArrayAnswersBeforeLossRecorded = "array-answers-before-loss-recorded",
+    /// A replacement is answered before it is recorded.
+    ArrayReplacedBeforeRecorded = "array-replaced-before-recorded",
+    /// How far a rebuild has come is recorded before its blocks are durable.
+    ArrayCursorAheadOfData = "array-cursor-ahead-of-data",
+    /// A region counts as the same on all members before its blocks are durable there.
+    ArrayRegionClearedEarly = "array-region-cleared-early",
+    /// A region is written before it is recorded that it may differ.
+    ArrayRegionWrittenUnrecorded = "array-region-written-unrecorded",
+    /// A member that was away counts as having everything.
+    ArrayStaleMemberTaken = "array-stale-member-taken",
+    /// The mark of a member that comes back moves before it has what it has missed.
+    ArrayMarkAheadOfData = "array-mark-ahead-of-data",
+    /// The record that a member is out fails, and the write is answered all the same.
+    ArrayLossRecordFailureIgnored = "array-loss-record-failure-ignored",
+    /// Parity is computed from a block that fails its checksum.
+    ArrayParityFromCorruptBlock = "array-parity-from-corrupt-block",
+    /// A slot is used again before the parity that covers it is durable.
+    ArraySlotReusedEarly = "array-slot-reused-early",
+    /// A band row is collected onto itself.
+    ArrayCollectsInPlace = "array-collects-in-place",
+    /// A band row is collected while a member is missing.
+    ArrayCollectsDegraded = "array-collects-degraded",
 }
