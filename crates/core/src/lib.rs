@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod array;
 pub mod buffer;
 pub mod cache;
+pub mod checksums;
 pub mod command;
 pub mod counters;
 pub mod disk;
