@@ -6,6 +6,7 @@
 //! are there ([`Members`]), the requests and the rows that they change ([`Rows`]), and how a member is
 //! rebuilt. A layer says by its [`RowMap`] what its rows are made of.
 
+mod bad_rows;
 mod columns;
 mod compute;
 mod epochs;
@@ -17,6 +18,7 @@ mod raid;
 pub mod raid4smr;
 mod raid_rows;
 mod read_runs;
+mod reading;
 mod rebuild;
 mod row_locks;
 mod row_map;

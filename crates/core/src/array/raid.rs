@@ -182,15 +182,18 @@ impl Layer for Raid {
             Operation::Read => self.read(job, request.extent, ctx),
             _ => self.write(job, request.extent, request.operation, ctx),
         }
-        self.rows.jobs.end_part(job, Ok(()), ctx);
+        self.rows.jobs.end_part(job, Ok(()));
+        self.rows.answer(ctx);
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
         self.rows.complete(completion, &mut self.map, ctx);
+        self.rows.answer(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {
         self.rows.go_on(&mut self.map, ctx);
+        self.rows.answer(ctx);
     }
 
     fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
@@ -201,6 +204,7 @@ impl Layer for Raid {
 
     fn lost(&mut self, port: Port, ctx: &mut Context<'_>) {
         self.rows.lost(port, &mut self.map, ctx);
+        self.rows.answer(ctx);
         if self.rows.members.lacking() == self.map.columns() {
             ctx.lose();
         }
@@ -216,6 +220,7 @@ impl Layer for Raid {
 
     fn replaced(&mut self, port: Port, command: CommandId, ctx: &mut Context<'_>) {
         self.rows.replaced(port, command, &mut self.map, ctx);
+        self.rows.answer(ctx);
     }
 
     fn takes(&self, kind: CommandKind) -> bool {
@@ -226,6 +231,7 @@ impl Layer for Raid {
         match command.kind {
             CommandKind::Rebuild(rate) => {
                 self.rows.ask_rebuild(command.id, rate, &mut self.map, ctx);
+                self.rows.answer(ctx);
             }
             _ => ctx.answer_command(command.id, Err(CommandError::NotTaken)),
         }

@@ -7,7 +7,7 @@ use super::operations::{Done, Operations};
 use super::plan::{Method, Segment};
 use super::rebuild::Rebuild;
 use super::row_locks::RowLocks;
-use super::task::{Piece, Step, Task, Turn, Work, runs_of};
+use super::task::{Step, Task, Turn, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::command::Without;
@@ -60,6 +60,8 @@ pub struct Rows {
     pub(super) epochs: Epochs,
     /// Ends of the layer's own operations.
     ended: VecDeque<Ended>,
+    /// Work that waits until it is known what its blocks must be.
+    pub(super) awaiting_sums: Vec<u32>,
     /// Parts that write and have come to nothing, at least in part.
     failed_writes: VecDeque<u32>,
     /// A member was lost or has come back, which the layer has not heard of.
@@ -80,6 +82,7 @@ impl Rows {
             rebuild: None,
             epochs: Epochs::default(),
             ended: VecDeque::new(),
+            awaiting_sums: Vec::new(),
             failed_writes: VecDeque::new(),
             has_changed: false,
             was_whole: false,
@@ -93,76 +96,13 @@ impl Rows {
     }
 
     /// A new part of a job.
-    fn new_part(&mut self, job: u32, work: Work, rows: Extent) -> u32 {
+    pub(super) fn new_part(&mut self, job: u32, work: Work, rows: Extent) -> u32 {
         let task = self.new_task(work, rows);
         self.jobs.add_parts(job, 1);
         let request = self.jobs.request(job);
         let entry = &mut self.tasks[task];
         (entry.job, entry.cause) = (Some(job), request.cause);
         task
-    }
-
-    /// A part that reads some blocks of one column: `pieces` says where in the request they are, in the order
-    /// of the rows. What is in none of them is read for nobody.
-    pub fn read<M: RowMap>(
-        &mut self,
-        job: u32,
-        column: usize,
-        rows: Extent,
-        pieces: &[Piece],
-        map: &mut M,
-        ctx: &mut Context<'_>,
-    ) {
-        let buffer = self.jobs.request(job).buffer;
-        let (into, is_own) = match pieces {
-            [one] if one.blocks == rows.blocks.0 => {
-                (buffer.part(one.in_request, one.blocks), false)
-            }
-            _ => (ctx.allocate(rows.blocks), true),
-        };
-        let work = Work::Read { column, into, is_own, from_others: false };
-        let task = self.new_part(job, work, rows);
-        self.tasks[task].pieces.extend_from_slice(pieces);
-        self.tasks[task].in_odd_epoch = self.epochs.enter();
-        self.read_own(task, map, ctx);
-    }
-
-    /// Sends a read to its column, if that has all of the rows.
-    fn read_own<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
-        let entry = &mut self.tasks[task];
-        let Work::Read { column, into, .. } = entry.work else { unreachable!("a read") };
-        let (rows, cause) = (entry.rows, entry.cause);
-        let column = match map.redundancy() {
-            Redundancy::Parity => column,
-            Redundancy::Copies => self.members.reader_of(rows, ctx).unwrap_or(column),
-        };
-        let last = rows.end().0 - 1;
-        if !self.members.with_row(last).has(column) {
-            return self.read_others(task, map, ctx);
-        }
-        let entry = &mut self.tasks[task];
-        if let Work::Read { column: by, .. } = &mut entry.work {
-            *by = column;
-        }
-        entry.step = Step::Reading;
-        let operation = (Operation::Read, cause);
-        let port = self.members.port(column);
-        let owner = Owner::Task(task);
-        let issued = self.operations.issue(owner, (column, port), operation, rows, into, map, ctx);
-        self.tasks[task].outstanding += issued;
-    }
-
-    /// A read is answered from the other columns, when its rows are its own.
-    fn read_others<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
-        let entry = &mut self.tasks[task];
-        if let Work::Read { from_others, .. } = &mut entry.work {
-            *from_others = true;
-        }
-        entry.step = Step::Waiting;
-        entry.turn.missing = u8::from(!self.locks.lock_shared(task, entry.rows));
-        if entry.turn.missing == 0 {
-            self.begin_reading(task, map, ctx);
-        }
     }
 
     /// A part that writes. Its data is given with [`put`](Self::put), and it begins with
@@ -179,12 +119,14 @@ impl Rows {
     pub fn set_rows(&mut self, task: u32, rows: Extent) {
         let entry = &mut self.tasks[task];
         entry.rows = rows;
+        entry.bad.clear(rows.start.0);
         entry.written.resize(rows.blocks.0 as usize, Columns::NONE);
     }
 
     /// Moves the rows of a write that has not begun elsewhere.
     pub fn move_to(&mut self, task: u32, first_row: u64) {
         self.tasks[task].rows.start.0 = first_row;
+        self.tasks[task].bad.clear(first_row);
     }
 
     /// Gives a write the new data of a row, or zeroes.
@@ -266,7 +208,7 @@ impl Rows {
         self.tasks[task].release(ctx);
         let job = self.tasks[task].job.expect("a part of a request");
         self.tasks.remove(task);
-        self.jobs.end_part(job, result, ctx);
+        self.jobs.end_part(job, result);
     }
 
     /// Work that is no part of a request begins when its rows are its own.
@@ -280,93 +222,6 @@ impl Rows {
         entry.turn.missing = u8::from(!self.locks.lock(task, entry.rows));
         if entry.turn.missing == 0 {
             self.begin_reading(task, map, ctx);
-        }
-    }
-
-    /// The rows are the task's: what it must know is read.
-    pub(super) fn begin_reading<M: RowMap>(
-        &mut self,
-        task: u32,
-        map: &mut M,
-        ctx: &mut Context<'_>,
-    ) {
-        let entry = &mut self.tasks[task];
-        entry.step = Step::Reading;
-        entry.plan(&self.members, map);
-        if let Work::Rebuild { column } = entry.work {
-            self.keep_chunk(task, column, map, ctx);
-            if self.tasks[task].segments.is_empty() {
-                return self.reading_ended(task, map, ctx);
-            }
-        }
-        let entry = &mut self.tasks[task];
-        if entry.segments.iter().any(|segment| segment.method == Method::Impossible) {
-            entry.failure = entry.failure.or(entry.error).or(Some(IoError::Lost));
-            if entry.work != Work::Write {
-                return self.reading_ended(task, map, ctx);
-            }
-        }
-        entry.error = None;
-        if matches!(entry.work, Work::Own { .. }) && entry.failure.is_some() {
-            return self.end_task(task, map, ctx);
-        }
-        let read = entry.segments.iter().fold(Columns::NONE, |all, it| all.or(it.read));
-        for column in read.iter() {
-            self.tasks[task].make_old(column, ctx);
-            self.read_old(task, column, map, ctx);
-        }
-        if self.tasks[task].outstanding == 0 {
-            self.reading_ended(task, map, ctx);
-        }
-    }
-
-    fn read_old<M: RowMap>(&mut self, task: u32, column: usize, map: &M, ctx: &mut Context<'_>) {
-        let entry = &mut self.tasks[task];
-        let cause = match entry.work {
-            Work::Write => Cause::Parity,
-            Work::Read { .. } | Work::Own { .. } => entry.cause,
-            Work::Rebuild { .. } => Cause::Rebuild,
-        };
-        let mut issued = 0;
-        let port = self.members.port(column);
-        for rows in runs_of(&entry.segments, |segment| segment.read.has(column)) {
-            let buffer = entry.part(entry.old[column], rows);
-            let (to, operation) = ((column, port), (Operation::Read, cause));
-            let owner = Owner::Task(task);
-            issued += self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
-        }
-        entry.outstanding += issued;
-    }
-
-    /// All that was read is there, or could not be.
-    fn reading_ended<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
-        let entry = &mut self.tasks[task];
-        match entry.work {
-            Work::Write => match entry.turn.before {
-                Some(_) => entry.step = Step::Ready,
-                None => self.begin_writing(task, map, ctx),
-            },
-            Work::Read { column, into, .. } => {
-                if entry.failure.is_none() {
-                    ctx.count(Counter::DegradedReadBlocks, entry.rows.blocks.0);
-                    entry.compute_column(column, ctx);
-                    ctx.copy(entry.new[column], into);
-                }
-                self.end_task(task, map, ctx);
-            }
-            Work::Own { .. } => self.begin_writing(task, map, ctx),
-            Work::Rebuild { column } => {
-                if entry.failure.is_some() {
-                    return self.end_task(task, map, ctx);
-                }
-                if !entry.segments.is_empty() {
-                    entry.compute_column(column, ctx);
-                }
-                match self.is_first_chunk(task) {
-                    true => self.write_rebuilt(task, map, ctx),
-                    false => self.tasks[task].step = Step::Ready,
-                }
-            }
         }
     }
 
@@ -446,11 +301,13 @@ impl Rows {
             }
             Owner::Flush(job) => {
                 let result = self.flush_ended(done, result, map, ctx);
-                self.jobs.end_part(job, result, ctx);
+                self.jobs.end_part(job, result);
             }
             Owner::Task(task) => {
-                if let Err(error) = result {
-                    self.operation_failed(task, done, error, map, ctx);
+                match result {
+                    Err(error) => self.operation_failed(task, done, error, map, ctx),
+                    Ok(()) if done.is_read => self.verify(task, done, map, ctx),
+                    Ok(()) => {}
                 }
                 self.tasks[task].outstanding -= 1;
                 if self.tasks[task].outstanding == 0 {
@@ -469,10 +326,13 @@ impl Rows {
         map: &M,
         ctx: &mut Context<'_>,
     ) {
+        if done.is_read && error != IoError::Lost && done.rows.blocks.0 > 1 {
+            return self.read_in_halves(task, done, map, ctx);
+        }
         let entry = &mut self.tasks[task];
         entry.error.get_or_insert(error);
         if done.is_read {
-            entry.unreadable = entry.unreadable.or(Columns::of(done.column));
+            entry.bad.add(done.column, done.rows);
         }
         if !done.is_read || error == IoError::Lost {
             self.member_failed(done, error, map, ctx);
@@ -532,7 +392,13 @@ impl Rows {
         match entry.work {
             Work::Write => {
                 for segment in segments {
-                    segment.written.iter().for_each(|column| map.wrote(column, segment.rows));
+                    for column in segment.written.iter() {
+                        let data = entry.part(entry.new[column], segment.rows);
+                        map.wrote(column, segment.rows, data, ctx);
+                    }
+                }
+                if entry.failure.is_some() {
+                    map.is_unsure(entry.rows);
                 }
             }
             _ if entry.failure.is_none() => {
@@ -569,7 +435,10 @@ impl Rows {
             ctx.release(into);
         }
         entry.release(ctx);
-        let Task { job, work, rows, turn: Turn { lane, .. }, in_odd_epoch, .. } = *entry;
+        let Task { job, work, rows, turn: Turn { lane, .. }, in_odd_epoch, has_sums, .. } = *entry;
+        if has_sums {
+            map.release_sums(rows);
+        }
         self.tasks.remove(task);
         if matches!(work, Work::Own { .. }) && result.is_ok() {
             map.settled(rows);
@@ -586,7 +455,7 @@ impl Rows {
         match (job, work) {
             (Some(job), _) => {
                 self.epochs.leave(in_odd_epoch);
-                self.jobs.end_part(job, result, ctx);
+                self.jobs.end_part(job, result);
             }
             (None, Work::Own { word }) => {
                 self.ended.push_back(Ended { word, result });
@@ -724,6 +593,13 @@ impl Rows {
         let port = self.members.port(column);
         self.operations.reset_zone(owner, (column, port), zone, ctx);
         1
+    }
+
+    /// Answers the requests that have ended, where nothing is kept of them.
+    pub fn answer(&mut self, ctx: &mut Context<'_>) {
+        while let Some(ended) = self.jobs.next_ended() {
+            ctx.finish(ended.request.id, ended.result);
+        }
     }
 
     /// The next of the layer's own operations that has ended.

@@ -1,5 +1,6 @@
 //! Work on some rows of an array: a part of a request, or of a rebuild.
 
+use super::bad_rows::BadRows;
 use super::plan::{Method, Segment, plan_column, plan_write};
 use super::{Columns, Members, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
@@ -99,8 +100,8 @@ pub struct Task {
     pub new: Vec<BufferSlice>,
     /// For each column a buffer as long as the rows with what it had, where it is read.
     pub old: Vec<BufferSlice>,
-    /// Columns whose blocks could not be read.
-    pub unreadable: Columns,
+    /// Blocks that could not be read, or were not what they must be.
+    pub bad: BadRows,
     /// Operations in flight.
     pub outstanding: u32,
     /// Columns that may not have what was written to them.
@@ -113,6 +114,8 @@ pub struct Task {
     pub turn: Turn,
     /// It was begun in an odd epoch.
     pub in_odd_epoch: bool,
+    /// It holds the checksums of its rows in memory.
+    pub has_sums: bool,
 }
 
 impl Task {
@@ -130,13 +133,14 @@ impl Task {
             segments: Vec::new(),
             new: Vec::new(),
             old: Vec::new(),
-            unreadable: Columns::NONE,
+            bad: BadRows::default(),
             unwritten: Columns::NONE,
             outstanding: 0,
             error: None,
             failure: None,
             turn: Turn::default(),
             in_odd_epoch: false,
+            has_sums: false,
         }
     }
 
@@ -155,9 +159,11 @@ impl Task {
         self.new.resize(columns, BufferSlice::EMPTY);
         self.old.clear();
         self.old.resize(columns, BufferSlice::EMPTY);
-        (self.unreadable, self.unwritten) = (Columns::NONE, Columns::NONE);
+        self.bad.clear(rows.start.0);
+        self.unwritten = Columns::NONE;
         (self.outstanding, self.error, self.failure) = (0, None, None);
         self.turn = Turn::default();
+        self.has_sums = false;
     }
 
     /// Takes the new data of rows of a column, or zeroes for one.
@@ -183,12 +189,17 @@ impl Task {
 
     /// Finds out how its rows are changed, or found, with the members that are there now.
     pub fn plan<M: RowMap>(&mut self, members: &Members, map: &M) {
-        let (rows, unreadable, segments) = (self.rows, self.unreadable, &mut self.segments);
+        let (rows, bad, segments) = (self.rows, &self.bad, &mut self.segments);
         segments.clear();
         match self.work {
-            Work::Write => plan_write(map, members, unreadable, rows, &self.written, segments),
-            Work::Read { column, .. } | Work::Rebuild { column } => {
-                plan_column(map, members, unreadable, column, rows, segments);
+            Work::Write => plan_write(map, members, bad, rows, &self.written, segments),
+            Work::Read { column, .. } => {
+                // What the column has given is right.
+                let wanted = |row| bad.at(row).has(column);
+                plan_column(map, members, bad, (column, rows), wanted, segments);
+            }
+            Work::Rebuild { column } => {
+                plan_column(map, members, bad, (column, rows), |_| true, segments);
             }
             Work::Own { .. } if members.has_all(map.parity_of(rows.start.0)) => {
                 self.failure = self.error;
