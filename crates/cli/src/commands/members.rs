@@ -322,7 +322,7 @@ impl StackOnFiles {
         let layer = self.describe.name_of(layer)?;
         let is_it = |member: &&StackMember| member.node == layer && member.port == port;
         let member = self.numbered.iter().find(is_it)?;
-        Some((member.node.clone(), member.port_name.to_owned()))
+        Some((member.node.clone(), member.port_name.to_string()))
     }
 
     /// Lets the held writes through.

@@ -21,6 +21,8 @@ pub enum JobOwner {
 pub struct EndedJob {
     /// Who has asked for it.
     pub owner: JobOwner,
+    /// The number that it had.
+    pub number: u32,
     /// What was asked for.
     pub request: Request,
     /// What has come of it.
@@ -86,7 +88,7 @@ impl Jobs {
         }
         if self.jobs[job].parts == 0 {
             let Job { owner, request, result, .. } = self.jobs.take(job);
-            self.ended.push_back(EndedJob { owner, request, result });
+            self.ended.push_back(EndedJob { owner, number: job, request, result });
         }
     }
 
@@ -112,6 +114,11 @@ impl Jobs {
         if *last == Some(task) {
             *last = None;
         }
+    }
+
+    /// True when some job has ended that nobody has taken.
+    pub fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
     }
 
     /// True when no request is in hand.

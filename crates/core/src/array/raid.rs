@@ -57,6 +57,8 @@ pub enum ArrayError {
         /// Of which level.
         level: Level,
     },
+    /// There is no room on the smallest member for what is asked of it and for what the array keeps.
+    NoRoom(BlockCount),
     /// A spare is shorter than what is used of a member.
     ShortSpare {
         /// Which spare, from 0.
@@ -83,6 +85,12 @@ impl fmt::Display for ArrayError {
                 let accepted = format_args!("{least} to {most} nodes of kind = \"{kind}\"");
                 write!(f, "below: {found} given; accepted: {accepted}")
             }
+            ArrayError::NoRoom(blocks) => write!(
+                f,
+                "its smallest member has {} B, too little for what is asked of it and for what it keeps; \
+                 accepted: longer members, or a smaller `size` or `ring_blocks`",
+                blocks.bytes()
+            ),
             ArrayError::ShortSpare { spare, blocks, needed } => write!(
                 f,
                 "spare {spare} has {} B; accepted: {} B or more, which is what is used of a member",

@@ -89,6 +89,13 @@ impl Rows {
         if !self.knows_sums(task, map) {
             return;
         }
+        if let Work::Scrub { is_after_crash, .. } = self.tasks[task].work {
+            self.read_to_compare(task, map, ctx);
+            if self.tasks[task].outstanding == 0 {
+                self.compare(task, is_after_crash, map, ctx);
+            }
+            return;
+        }
         let entry = &mut self.tasks[task];
         entry.step = Step::Reading;
         entry.plan(&self.members, map);
@@ -124,7 +131,7 @@ impl Rows {
         let entry = &mut self.tasks[task];
         let cause = match entry.work {
             Work::Write => Cause::Parity,
-            Work::Read { .. } | Work::Own { .. } => entry.cause,
+            Work::Read { .. } | Work::Own { .. } | Work::Scrub { .. } => entry.cause,
             Work::Rebuild { .. } => Cause::Rebuild,
         };
         let mut issued = 0;
@@ -163,6 +170,7 @@ impl Rows {
                 self.end_task(task, map, ctx);
             }
             Work::Own { .. } => self.begin_writing(task, map, ctx),
+            Work::Scrub { is_after_crash, .. } => self.compare(task, is_after_crash, map, ctx),
             Work::Rebuild { column } => {
                 if entry.failure.is_some() {
                     return self.end_task(task, map, ctx);
@@ -212,6 +220,10 @@ impl Rows {
     ) {
         let Done { column, rows, buffer, .. } = done;
         let entry = &mut self.tasks[task];
+        if matches!(entry.work, Work::Scrub { is_after_crash: true, .. }) {
+            // What was being written has no checksum that is known.
+            return;
+        }
         let mut wrong = 0;
         map.find_wrong(column, rows, buffer, ctx, &mut |row| {
             entry.bad.add(column, Extent::new(row, 1));

@@ -72,13 +72,18 @@ pub trait RowMap {
 
     /// Blocks of a column were read: calls `wrong` with the row of each that is not what it must be.
     fn find_wrong(
-        &self,
+        &mut self,
         _column: usize,
         _rows: Extent,
         _data: BufferSlice,
         _ctx: &Context<'_>,
         _wrong: &mut dyn FnMut(u64),
     ) {
+    }
+
+    /// True when the block of a row of copies is what it must be by its checksum, or nobody knows.
+    fn is_right(&self, _row: u64, _sum: u32) -> bool {
+        true
     }
 
     /// Blocks of a column that is rebuilt cannot be found any more. False when nobody would remember that.

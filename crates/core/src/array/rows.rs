@@ -5,8 +5,9 @@ use super::jobs::Jobs;
 use super::members::{Loss, Members};
 use super::operations::{Done, Operations};
 use super::plan::{Method, Segment};
-use super::rebuild::Rebuild;
+use super::rebuild::{CHUNK_ROWS, Rebuild};
 use super::row_locks::RowLocks;
+use super::scrub::Scrubbed;
 use super::task::{Step, Task, Turn, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
@@ -17,6 +18,7 @@ use crate::extent::Extent;
 use crate::layer::{Context, Port};
 use crate::map::Slab;
 use crate::operation::{Cause, Completion, Durability, Operation};
+use crate::planted::PlantedBug;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -66,6 +68,16 @@ pub struct Rows {
     failed_writes: VecDeque<u32>,
     /// A member was lost or has come back, which the layer has not heard of.
     pub(super) has_changed: bool,
+    pub(super) scrubbed: Scrubbed,
+    /// Somebody keeps what the members have: that one was rebuilt must become durable before it counts, and
+    /// blocks that are found to be wrong are made right.
+    pub(super) keeps_contents: bool,
+    /// Rows that are rebuilt at once.
+    pub(super) chunk_rows: u64,
+    /// Rows in which a read has found a wrong block.
+    pub(super) to_repair: Vec<Extent>,
+    /// No work is begun that nobody has asked for.
+    pub(super) is_resting: bool,
     /// No member lacked a row when the gauges were set last.
     was_whole: bool,
 }
@@ -85,8 +97,19 @@ impl Rows {
             awaiting_sums: Vec::new(),
             failed_writes: VecDeque::new(),
             has_changed: false,
+            scrubbed: Scrubbed::default(),
+            keeps_contents: false,
+            chunk_rows: CHUNK_ROWS,
+            to_repair: Vec::new(),
+            is_resting: false,
             was_whole: false,
         }
+    }
+
+    /// What the members have is kept over restarts: so many rows in all.
+    pub fn keep_contents(&mut self, rows: u64) {
+        self.keeps_contents = true;
+        self.chunk_rows = (rows / 16).clamp(4, CHUNK_ROWS);
     }
 
     pub(super) fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
@@ -257,8 +280,11 @@ impl Rows {
         let mut issued = 0;
         let to = (column, members.port(column));
         let owner = Owner::Task(task);
+        let skips_rebuilt = ctx.is_planted(PlantedBug::ArrayRebuildSkipsNewWrites);
         let gets = |segment: &Segment| {
-            segment.changed().has(column) && members.with_row(segment.rows.end().0 - 1).has(column)
+            segment.changed().has(column)
+                && members.with_row(segment.rows.end().0 - 1).has(column)
+                && (members.has_all(column) || !skips_rebuilt)
         };
         for rows in runs_of(&entry.segments, gets) {
             let cause = entry.cause_of(column, rows);
@@ -357,6 +383,7 @@ impl Rows {
                 Some(_) => self.read_others(task, map, ctx),
             },
             // There may be another way, now that one is known to be closed.
+            (Work::Scrub { .. }, Step::Reading) => self.reading_ended(task, map, ctx),
             (_, Step::Reading) if entry.error.is_some() => self.begin_reading(task, map, ctx),
             (_, Step::Reading) => self.reading_ended(task, map, ctx),
             (_, Step::Writing) => {
@@ -401,7 +428,7 @@ impl Rows {
                     map.is_unsure(entry.rows);
                 }
             }
-            _ if entry.failure.is_none() => {
+            Work::Rebuild { .. } if entry.failure.is_none() => {
                 let blocks = segments.map(|segment| segment.rows.blocks.0).sum();
                 ctx.count(Counter::RebuiltBlocks, blocks);
             }
@@ -434,6 +461,10 @@ impl Rows {
             }
             ctx.release(into);
         }
+        if self.keeps_contents && matches!(entry.work, Work::Read { .. }) && !entry.bad.is_empty() {
+            self.to_repair.push(entry.rows);
+        }
+        let entry = &mut self.tasks[task];
         entry.release(ctx);
         let Task { job, work, rows, turn: Turn { lane, .. }, in_odd_epoch, has_sums, .. } = *entry;
         if has_sums {
@@ -457,7 +488,7 @@ impl Rows {
                 self.epochs.leave(in_odd_epoch);
                 self.jobs.end_part(job, result);
             }
-            (None, Work::Own { word }) => {
+            (None, Work::Own { word } | Work::Scrub { word, .. }) => {
                 self.ended.push_back(Ended { word, result });
             }
             (None, _) => self.chunk_ended(task, rows.end().0, result, ctx),
@@ -483,8 +514,10 @@ impl Rows {
     /// Flushes every member that is there.
     pub fn flush<M: RowMap>(&mut self, job: u32, map: &M, ctx: &mut Context<'_>) {
         let cause = self.jobs.request(job).cause;
+        let mut is_one = false;
         for column in 0..self.members.columns() {
-            if self.members.is_present(column) {
+            if self.members.is_present(column) && !is_one {
+                is_one = ctx.is_planted(PlantedBug::ArrayFlushesOneMember);
                 let to = (column, self.members.port(column));
                 let operation = (Operation::Flush, cause);
                 let none = BufferSlice::EMPTY;
@@ -597,9 +630,27 @@ impl Rows {
 
     /// Answers the requests that have ended, where nothing is kept of them.
     pub fn answer(&mut self, ctx: &mut Context<'_>) {
+        if let Some(at) = self.alarm(ctx.now()) {
+            ctx.wake_at(at);
+        }
         while let Some(ended) = self.jobs.next_ended() {
             ctx.finish(ended.request.id, ended.result);
         }
+    }
+
+    /// The rows in which a read has found a wrong block since the last call.
+    pub fn take_to_repair(&mut self) -> Vec<Extent> {
+        core::mem::take(&mut self.to_repair)
+    }
+
+    /// True when something has ended that nobody has taken.
+    pub fn has_ended(&self) -> bool {
+        !self.ended.is_empty() || self.jobs.has_ended()
+    }
+
+    /// True when nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.jobs.are_over() && self.rebuild.is_none()
     }
 
     /// The next of the layer's own operations that has ended.

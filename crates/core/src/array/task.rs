@@ -32,6 +32,13 @@ pub enum Work {
         /// The word that the layer gets back.
         word: u64,
     },
+    /// The members are compared, and made right where they are not.
+    Scrub {
+        /// The word that the layer gets back.
+        word: u64,
+        /// The rows were perhaps being written when the power went.
+        is_after_crash: bool,
+    },
     /// Blocks of a column are found from the others and written to it.
     Rebuild {
         /// The column.
@@ -199,13 +206,14 @@ impl Task {
                 plan_column(map, members, bad, (column, rows), wanted, segments);
             }
             Work::Rebuild { column } => {
-                plan_column(map, members, bad, (column, rows), |_| true, segments);
+                let lacks = |row| !members.with_row(row).has(column);
+                plan_column(map, members, bad, (column, rows), lacks, segments);
             }
             Work::Own { .. } if members.has_all(map.parity_of(rows.start.0)) => {
                 self.failure = self.error;
                 map.plan_own(rows, segments);
             }
-            Work::Own { .. } => {}
+            Work::Own { .. } | Work::Scrub { .. } => {}
         }
     }
 
@@ -237,7 +245,9 @@ impl Task {
     pub fn changed(&self) -> Columns {
         let mut segments = self.segments.iter();
         match self.work {
-            Work::Write => segments.fold(Columns::NONE, |all, it| all.or(it.changed())),
+            Work::Write | Work::Scrub { .. } => {
+                segments.fold(Columns::NONE, |all, it| all.or(it.changed()))
+            }
             Work::Own { .. } => segments.next().map_or(Columns::NONE, |it| Columns::of(it.parity)),
             Work::Read { .. } | Work::Rebuild { .. } => Columns::NONE,
         }
@@ -249,7 +259,7 @@ impl Task {
         let is_data =
             |segment: &Segment| rows.contains(segment.rows.start) && segment.written.has(column);
         match self.work {
-            Work::Own { .. } => self.cause,
+            Work::Own { .. } | Work::Scrub { .. } => self.cause,
             _ if self.segments.iter().any(is_data) => self.cause,
             _ => Cause::Parity,
         }

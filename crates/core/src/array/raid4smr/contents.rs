@@ -1,7 +1,7 @@
 //! What the members hold, as it is on the disks.
 
 use super::bands::HomeBands;
-use super::bits::Bits;
+use crate::array::bits::Bits;
 use crate::array::plan::{Method, Segment, add_segment};
 use crate::array::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
