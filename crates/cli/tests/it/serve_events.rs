@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Has the shell write what it is told into a file, all at once.
-const ENV: &str = "env | grep ^IMBREX_ | sort > $HERE/new && mv $HERE/new $HERE/$IMBREX_EVENT";
+/// Has the shell write what it is told into a file, all at once. One such variable is of the build.
+const ENV: &str =
+    "env -u IMBREX_COMMIT | grep ^IMBREX_ | sort > $HERE/new && mv $HERE/new $HERE/$IMBREX_EVENT";
 
 /// The text of a file, as soon as it is there.
 fn text_of(path: &str, server: &Served) -> String {
@@ -42,7 +43,7 @@ fn in_place(place: &Place, text: &str) -> String {
     text.replace("$HERE/", &here)
 }
 
-/// A buffer over a disk whose rewrites may read copies from flash: it goes on without these.
+/// A buffer that keeps copies on flash of what hosts read: it goes on without.
 const COPIES: &str = r#"
 name = "copies"
 
@@ -59,14 +60,14 @@ drive = "wd-4tb-7200"
 [[node]]
 name = "copies"
 kind = "read-cache"
-below = "ssd"
+below = { flash = "ssd" }
 capacity = "4 MiB"
 
 [[node]]
 name = "buffer"
 kind = "memory-buffer"
 capacity = "1 MiB"
-below = { backing = "disk", copies = "copies" }
+below = { below = "disk", copies = "copies" }
 "#;
 
 #[test]
@@ -112,7 +113,15 @@ fn a_command_that_takes_long_holds_up_nothing() {
     disconnect(client);
     server.stop();
     assert!(since.elapsed() < PATIENCE, "it was waited for");
-    let sleeper = sleeper.trim().parse().ok().and_then(Pid::from_raw).expect("a process");
+    let sleeper = sleeper.trim();
+    let open = fs::read_dir(format!("/proc/{sleeper}/fd")).expect("it still runs");
+    for entry in open {
+        let target = fs::read_link(entry.expect("a descriptor").path()).expect("a link");
+        let target = target.display().to_string();
+        let is_servers = ["socket:", "anon_inode:", &data].iter().any(|it| target.starts_with(it));
+        assert!(!is_servers, "{target} is open in it");
+    }
+    let sleeper = sleeper.parse().ok().and_then(Pid::from_raw).expect("a process");
     kill_process(sleeper, Signal::KILL).expect("it was left to itself");
 }
 
