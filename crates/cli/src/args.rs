@@ -220,8 +220,8 @@ pub struct ServeArgs {
     /// Let commands break disks on purpose: `fail-reads`, `fail-writes`, `slow`, `hang`, `corrupt`
     #[arg(long)]
     pub allow_faults: bool,
-    /// Run this shell command when a disk or a member of an array is lost, a rebuild or scrub is over, and
-    /// so on; it is told what has happened in $IMBREX_EVENT, $IMBREX_NODE, $IMBREX_DETAIL and others, and is
+    /// Run this shell command when a disk or a member of an array is lost, a file is deleted, a rebuild or
+    /// scrub is over, and so on; it is told what has happened in $IMBREX_EVENT, $IMBREX_NODE, $IMBREX_DETAIL and others, and is
     /// not waited for
     #[arg(long, value_name = "CMD", value_parser = shell_command)]
     pub on_event: Option<String>,

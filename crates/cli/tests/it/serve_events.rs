@@ -162,7 +162,7 @@ fn a_file_that_is_deleted_is_told_of_while_nobody_asks_and_the_disk_stays_in_use
     disconnect(client);
     let status = done(&place, &["cmr", "status"]);
     assert!(status.starts_with("cmr: in use\n"), "{status}");
-    assert!(status.contains(&format!("\n  file: {deleted}")), "{status}");
+    assert!(status.contains(&format!("\n  file: {path} was deleted: ")), "{status}");
     let said = server.said();
     server.stop();
     assert_eq!(said.matches(&deleted).count(), 1, "{said}");

@@ -139,9 +139,10 @@ impl OpenFile {
         say(&self.sentence(away.map_or(" is there again", Away::words)));
     }
 
-    /// What there is to say of a name that is gone.
+    /// What there is to say of a name that is gone, without the node.
     fn words(&self) -> Option<String> {
-        self.away.get().map(|away| self.sentence(away.words()))
+        let away = self.away.get()?;
+        Some(format!("{}{}", self.path.display(), away.words()))
     }
 }
 
@@ -179,14 +180,14 @@ impl OpenFiles {
         let files = self.shared.files.borrow();
         let news = files.iter().filter_map(Weak::upgrade).filter_map(|file| {
             file.look();
-            let is_news = file.is_news.replace(false);
-            let words = file.words().filter(|_| is_news)?;
-            Some((file.node.borrow().clone().unwrap_or_default(), words))
+            let away = file.away.get().filter(|_| file.is_news.replace(false))?;
+            let node = file.node.borrow().clone();
+            Some((node.unwrap_or_default(), file.sentence(away.words())))
         });
         news.collect()
     }
 
-    /// What there is to say of the file of a node that has lost its name.
+    /// What there is to say of the file of a node that has lost its name, without the node.
     pub(crate) fn words_of(&self, node: &str) -> Option<String> {
         let file = self.of_node(node)?;
         file.look();
@@ -242,8 +243,8 @@ mod tests {
         }
         fs::remove_file(&path).expect("a file");
         let words = files.words_of("a").expect("it is gone");
-        assert!(words.starts_with("node `a`: ") && words.contains("was deleted"), "{words}");
-        assert_eq!(files.look(), [("a".to_owned(), words)]);
+        assert!(words.contains("a.img was deleted"), "{words}");
+        assert_eq!(files.look(), [("a".to_owned(), format!("node `a`: {words}"))]);
         drop(open);
         assert_eq!(files.words_of("a"), None, "nobody has it open");
     }
