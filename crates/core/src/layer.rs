@@ -68,6 +68,12 @@ pub trait Layer {
         OnReplacement::Refuses
     }
 
+    /// True when nothing of what a lost node below was asked for is under way any more, so that another may
+    /// take its place.
+    fn is_done_with_lost(&self) -> bool {
+        true
+    }
+
     /// The lost node behind a port is there again, blank, under a new
     /// [number](Context::member_number). A layer that [takes](OnReplacement::Takes) it writes the
     /// number down and answers the command when that is durable. One that passes it on does not

@@ -245,6 +245,16 @@ impl Stack {
             return not_now(words.into());
         }
         let concerned = self.concerned(node);
+        let is_busy = |(passing, _): &&(NodeId, Port)| {
+            let layer = self.layers[usize::from(passing.0)].as_ref();
+            layer
+                .is_some_and(|layer| !self.router.is_absent(*passing) && !layer.is_done_with_lost())
+        };
+        if concerned.passing.iter().find(is_busy).is_some() {
+            let words =
+                "a layer over the lost disk has work that has not ended yet; try again later";
+            return not_now(words.into());
+        }
         for (number, (to, port)) in (first_member..).zip(&concerned.taking) {
             let port = &mut self.router.node_mut(*to).ports[usize::from(port.0)];
             port.member = Some(number);
