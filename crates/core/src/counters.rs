@@ -438,6 +438,21 @@ counters! {
             RebuildProgress("rebuild_progress", Millionths, Share, Apart),
         }
     }
+    /// `raid1` and `raid4smr`.
+    ARRAY_CONTENTS {
+        counters {
+            /// Blocks of members that were read and are not what was written there.
+            WrongBlocks("wrong_blocks", Blocks, Sum),
+            /// Wrong or unreadable blocks of members that were written again from the other members.
+            RepairedBlocks("repaired_blocks", Blocks, Sum),
+            /// Blocks that were compared between members after a crash or by a scrub.
+            ComparedBlocks("compared_blocks", Blocks, Sum),
+        }
+        gauges {
+            /// Blocks that no member can give any more, until they are written.
+            UnreadableBlocks("unreadable_blocks", Blocks, Present, Sum),
+        }
+    }
     /// `raid4smr`.
     RAID4SMR {
         counters {

@@ -10,6 +10,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::label::{Labels, Mark};
 use crate::lifecycle::{OpenError, Start};
+use crate::notice::Notice;
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
@@ -299,6 +300,11 @@ impl Context<'_> {
     fn disks_below(&self, port: Port) -> Vec<DiskId> {
         let below = self.router.node(self.node).ports[usize::from(port.0)].below;
         self.router.disks_below(below)
+    }
+
+    /// Says that something has happened which a person must know.
+    pub fn notice(&mut self, notice: Notice) {
+        self.router.notices.push(self.node, notice);
     }
 
     /// Asks to be woken at `instant`, instead of at any instant asked for before.

@@ -10,6 +10,7 @@ use crate::label::RunningLabels;
 use crate::layer::{Issue, Port};
 use crate::lifecycle::OpenError;
 use crate::map::Slab;
+use crate::notice::{Notice, Notices};
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
@@ -154,6 +155,7 @@ pub(crate) struct Router {
     /// is yet to be ended.
     pub failed: Vec<DiskId>,
     pub marks: Marks,
+    pub notices: Notices,
     /// New disks that layers have yet to take.
     pub replacements: Vec<Replacing>,
     pub host_in_flight: u32,
@@ -185,6 +187,7 @@ impl Router {
             command_replies: VecDeque::new(),
             failed: Vec::new(),
             marks: Marks::default(),
+            notices: Notices::default(),
             replacements: Vec::new(),
             host_in_flight: 0,
             host_is_done: false,
@@ -237,6 +240,9 @@ impl Router {
     pub fn lose(&mut self, node: NodeId) {
         if core::mem::replace(&mut self.node_mut(node).is_lost, true) {
             return;
+        }
+        if self.node(node).disk.is_some() {
+            self.notices.push(node, Notice::DiskLost);
         }
         for (to, port) in self.parents(node) {
             // A layer that comes up later asks for itself.

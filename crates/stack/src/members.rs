@@ -4,6 +4,7 @@
 use super::config::{ConfigError, StackConfig};
 use super::options::{ListedMember, MemberNumbers};
 use imbrex_core::layer::Port;
+use std::borrow::Cow;
 
 /// A member of a stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -11,7 +12,7 @@ pub struct StackMember {
     /// The layer that keeps state on it.
     pub node: String,
     /// What the port of the layer is called that leads to it.
-    pub port_name: &'static str,
+    pub port_name: Cow<'static, str>,
     /// The port.
     pub port: Port,
     /// Its number in the set.
@@ -47,7 +48,7 @@ pub(super) fn members(
 fn take_listed(list: &[ListedMember], members: &mut [StackMember]) -> Result<(), ConfigError> {
     for member in &mut *members {
         let StackMember { node, port_name, .. } = &member;
-        let is_it = |listed: &&ListedMember| listed.node == *node && listed.port == *port_name;
+        let is_it = |listed: &&ListedMember| listed.node == *node && *port_name == *listed.port;
         let found = list.iter().find(is_it).ok_or_else(|| {
             let words = format!("the image lists no member for `{port_name}` of node `{node}`");
             ConfigError::words(words)
@@ -57,7 +58,7 @@ fn take_listed(list: &[ListedMember], members: &mut [StackMember]) -> Result<(),
     if list.len() > members.len() {
         let is_known = |listed: &&ListedMember| {
             let mut members = members.iter();
-            !members.any(|it| it.node == listed.node && it.port_name == listed.port)
+            !members.any(|it| it.node == listed.node && it.port_name == *listed.port)
         };
         let listed = list.iter().find(is_known).unwrap_or(&list[0]);
         return Err(ConfigError::words(format!(
@@ -77,13 +78,13 @@ mod tests {
         StackConfig::load("pore", &[]).expect("a ready-made stack")
     }
 
-    type Numbered = Vec<(String, &'static str, u16)>;
+    type Numbered = Vec<(String, Cow<'static, str>, u16)>;
 
     fn planned(numbers: MemberNumbers) -> Result<Numbered, String> {
         let options = BuildOptions { members: numbers, ..BuildOptions::simulate(1) };
         let plan = Plan::new(&config(), &options).map_err(|error| error.to_string())?;
         let members = plan.members().iter();
-        Ok(members.map(|it| (it.node.clone(), it.port_name, it.number)).collect())
+        Ok(members.map(|it| (it.node.clone(), it.port_name.clone(), it.number)).collect())
     }
 
     fn listed(entries: &[(u16, &str, &str)]) -> MemberNumbers {
@@ -100,7 +101,8 @@ mod tests {
         let numbered = |numbers: [u16; 3]| {
             let ports = [("translation", "below"), ("cache", "flash"), ("cache", "backing")];
             let members = ports.iter().zip(numbers);
-            let members = members.map(|((node, port), number)| ((*node).to_owned(), *port, number));
+            let members =
+                members.map(|((node, port), number)| ((*node).to_owned(), (*port).into(), number));
             Ok(members.collect::<Vec<_>>())
         };
         let counted = planned(MemberNumbers::Counted);

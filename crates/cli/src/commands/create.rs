@@ -136,7 +136,7 @@ fn image_members(plan: &Plan) -> ImageMembers {
     let numbered = plan.members().iter().map(|member| ImageMember {
         number: member.number,
         node: member.node.clone(),
-        port: member.port_name.to_owned(),
+        port: member.port_name.to_string(),
     });
     let list: Vec<ImageMember> = numbered.collect();
     let last = list.iter().map(|member| member.number).max();

@@ -272,9 +272,9 @@ impl Nodes<'_> {
     /// A layer with the numbers of its members, if the image lists them all. A segment layout with its
     /// journal elsewhere has a second member, and no journal there.
     fn numbered(&self, node: &NodeConfig, layer: Shape) -> Shape {
-        let number = |(port, _): (&str, _)| {
+        let number = |(port, _): (std::borrow::Cow<'_, str>, _)| {
             let mut list = self.numbers.iter();
-            let member = list.find(|it| it.node == node.name() && it.port == port)?;
+            let member = list.find(|it| it.node == node.name() && port == *it.port)?;
             Some(member.number)
         };
         let numbers: Option<Vec<u16>> = node.members().into_iter().map(number).collect();

@@ -10,7 +10,7 @@ use imbrex_core::stack::{DiskId, NodeId};
 use imbrex_core::units::BlockCount;
 use imbrex_drives::{DiskStatistics, MeasuredDisk};
 use imbrex_serve::clock::Waker;
-use imbrex_serve::disk::{DirectIo, DiskError, FileDisk};
+use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, OpenFiles};
 use imbrex_serve::image::{Image, NewDisk};
 use imbrex_stack::{NodeConfig, StackConfig};
 use std::cell::RefCell;
@@ -44,6 +44,7 @@ pub struct MemberReplacer {
     places: Vec<Place>,
     direct: DirectIo,
     waker: Waker,
+    open_files: OpenFiles,
     pending: Vec<Pending>,
 }
 
@@ -61,6 +62,7 @@ impl MemberReplacer {
             places: places(stack),
             direct,
             waker,
+            open_files: stack.files.clone(),
             pending: Vec::new(),
         }
     }
@@ -100,7 +102,7 @@ impl MemberReplacer {
         let geometry = place.geometry.clone();
         let file = FileDisk::open(&at, geometry, self.direct, self.waker.clone());
         let file = match file.and_then(|file| file.with_label(&at)) {
-            Ok(file) => file.of_node(name),
+            Ok(file) => file.of_node(name).listed_in(&self.open_files),
             Err(error) => {
                 image.abort_replacement(new);
                 let own = match error {
@@ -140,8 +142,14 @@ impl MemberReplacer {
             let label = disk.label();
             NewLabel { disk: place.disk, number: label.number, random: label.random }
         });
+        let own = image.node_path(disk.node());
         drop(image);
         self.config = config;
+        // A file of the image gets the name that the lost one had.
+        let named = self.config.node(disk.node()).and_then(NodeConfig::disk);
+        if let (Some(path), Some(None)) = (own, named.map(|disk| &disk.backing)) {
+            self.open_files.renamed(disk.node(), &path);
+        }
         let in_use: Vec<PathBuf> = self.files().map(|(_, path)| path).collect();
         self.image.borrow().remove_leftovers(&in_use);
         Ok(label)

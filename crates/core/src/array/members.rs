@@ -1,5 +1,6 @@
 //! Which members of an array are there, and what they have.
 
+use super::missed::Missed;
 use super::{Columns, Redundancy};
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -11,7 +12,7 @@ pub const COLUMNS_MAX: usize = 64;
 
 /// What a member has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+pub enum State {
     /// All of its rows.
     In,
     /// Nothing: it is lost, or an operation of it has failed.
@@ -20,6 +21,8 @@ enum State {
     Blank,
     /// The rows before this one: it is being rebuilt, or was when another member was lost.
     Rebuilding(u64),
+    /// Those that nobody has written while it was away, and all others before this one: it has come back.
+    Returning(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +52,8 @@ pub struct Members {
     whole: Columns,
     /// The disk of a member may stand for any other: it is a spare when it comes back and its place is taken.
     are_alike: bool,
+    /// What members that are away have missed, where somebody remembers it.
+    pub missed: Option<Missed>,
 }
 
 impl Members {
@@ -63,6 +68,7 @@ impl Members {
             spares: (columns..columns + spares).map(port).collect(),
             whole: Columns::first(columns),
             are_alike,
+            missed: None,
         }
     }
 
@@ -102,7 +108,10 @@ impl Members {
         }
         let members = self.members.iter().enumerate();
         let rebuilt = members.filter_map(|(column, member)| match member.state {
-            State::Rebuilding(before) if row < before => Some(Columns::of(column)),
+            State::Rebuilding(before) | State::Returning(before) if row < before => {
+                Some(Columns::of(column))
+            }
+            State::Returning(_) if !self.has_missed(row) => Some(Columns::of(column)),
             _ => None,
         });
         rebuilt.fold(self.whole, Columns::or)
@@ -124,9 +133,52 @@ impl Members {
     pub fn alike_from(&self, row: u64) -> u64 {
         let ends = self.members.iter().filter_map(|member| match member.state {
             State::Rebuilding(before) if row < before => Some(before - row),
+            State::Returning(before) => {
+                let border = self.missed.as_ref().map_or(u64::MAX, |it| it.end_of_run(row));
+                Some(if row < before { before.min(border) } else { border } - row)
+            }
             _ => None,
         });
         ends.min().unwrap_or(u64::MAX)
+    }
+
+    /// True of a row that members which were away have not.
+    fn has_missed(&self, row: u64) -> bool {
+        self.missed.as_ref().is_none_or(|missed| missed.has(row))
+    }
+
+    /// What a member has.
+    pub fn state(&self, column: usize) -> State {
+        self.members[column].state
+    }
+
+    /// A member is what it was when the array went down: behind a port, with what it has.
+    pub fn set(&mut self, column: usize, port: Port, state: State) {
+        self.spares.retain(|spare| *spare != port);
+        self.members[column] = Member { port, state, flush_failure: None };
+        self.whole = match state {
+            State::In => self.whole.or(Columns::of(column)),
+            _ => self.whole.without(Columns::of(column)),
+        };
+    }
+
+    /// Which nodes are spares, the next one first.
+    pub fn set_spares(&mut self, spares: Vec<Port>) {
+        self.spares = spares;
+    }
+
+    /// A column that has lost rows only for a while: its rebuild has been begun, and may go on from this row.
+    pub fn begun(&self) -> Option<(usize, u64)> {
+        let mut members = self.members.iter().enumerate();
+        members.find_map(|(column, member)| match member.state {
+            State::Rebuilding(before) | State::Returning(before) => Some((column, before)),
+            _ => None,
+        })
+    }
+
+    /// True when a member is out that may come back.
+    pub fn has_out(&self) -> bool {
+        self.members.iter().any(|member| member.state == State::Out)
     }
 
     /// True when another node than the first stands for a column. Where members differ it is a spare, which
@@ -137,7 +189,8 @@ impl Members {
 
     /// True when a column is there, all rows or not.
     pub fn is_present(&self, column: usize) -> bool {
-        matches!(self.members[column].state, State::In | State::Rebuilding(_))
+        use State::{In, Rebuilding, Returning};
+        matches!(self.members[column].state, In | Rebuilding(_) | Returning(_))
     }
 
     /// Columns that lack rows: those that are rebuilt, and all others that are not there.
@@ -229,14 +282,29 @@ impl Members {
         true
     }
 
-    /// A blank column gets its rows from now on.
+    /// A blank column gets its rows from now on; one whose rebuild has begun goes on.
     pub fn begin_rebuild(&mut self, column: usize) {
-        self.members[column].state = State::Rebuilding(0);
+        let state = &mut self.members[column].state;
+        if !matches!(state, State::Rebuilding(_) | State::Returning(_)) {
+            *state = State::Rebuilding(0);
+        }
     }
 
     /// A column that is rebuilt has the rows before this one.
     pub fn rebuilt_to(&mut self, column: usize, row: u64) {
-        self.members[column].state = State::Rebuilding(row);
+        let state = &mut self.members[column].state;
+        *state = match state {
+            State::Returning(_) => State::Returning(row),
+            _ => State::Rebuilding(row),
+        };
+    }
+
+    /// The next row from this one on that a column lacks which is rebuilt.
+    pub fn next_lacking(&self, column: usize, row: u64) -> Option<u64> {
+        match (&self.missed, self.members[column].state) {
+            (Some(missed), State::Returning(_)) => missed.next_row(row),
+            _ => Some(row),
+        }
     }
 
     /// A column has all rows again.
@@ -247,7 +315,7 @@ impl Members {
 
     /// A rebuild cannot go on for a fault of its own: what it has written counts for nothing.
     pub fn give_up_rebuild(&mut self, column: usize) {
-        if matches!(self.members[column].state, State::Rebuilding(_)) {
+        if matches!(self.members[column].state, State::Rebuilding(_) | State::Returning(_)) {
             self.members[column].state = State::Blank;
         }
     }

@@ -6,21 +6,32 @@
 //! are there ([`Members`]), the requests and the rows that they change ([`Rows`]), and how a member is
 //! rebuilt. A layer says by its [`RowMap`] what its rows are made of.
 
+mod bad_rows;
+mod bits;
 mod columns;
 mod compute;
 mod epochs;
 mod jobs;
+mod keeper;
+mod member_record;
 mod members;
+mod missed;
 mod operations;
 mod plan;
 mod raid;
+pub mod raid1;
 pub mod raid4smr;
 mod raid_rows;
 mod read_runs;
+mod reading;
 mod rebuild;
+mod region_shape;
+mod regions;
 mod row_locks;
 mod row_map;
 mod rows;
+mod scrub;
+mod sums;
 mod task;
 
 pub use columns::Columns;
@@ -28,5 +39,6 @@ pub use members::{COLUMNS_MAX, Members};
 pub use raid::{ArrayError, Level, Raid};
 pub use raid_rows::RaidRows;
 pub use rebuild::CHUNK_ROWS;
+pub use region_shape::RegionShape;
 pub use row_map::{Redundancy, RowMap};
 pub use rows::Rows;

@@ -15,6 +15,10 @@ struct InFlight {
     /// The node that stood for the column.
     port: Port,
     is_read: bool,
+    /// The rows; none of a flush and of a zone that is emptied.
+    rows: Extent,
+    /// What is moved.
+    buffer: BufferSlice,
 }
 
 /// An operation that has ended.
@@ -25,6 +29,9 @@ pub(super) struct Done {
     /// The node that stood for the column when it was sent. Another one may have taken its place.
     pub port: Port,
     pub is_read: bool,
+    /// Of a read: the rows, and where they were read to.
+    pub rows: Extent,
+    pub buffer: BufferSlice,
 }
 
 /// The operations that are in flight, each with whom it is for.
@@ -62,7 +69,9 @@ impl Operations {
                     (Extent::new(start.0, blocks), part)
                 }
             };
-            let tag = Tag(u64::from(self.0.add(InFlight { owner, column, port, is_read })));
+            let of_rows = Extent::new(rows.start.0 + done, extent.blocks.0);
+            let entry = InFlight { owner, column, port, is_read, rows: of_rows, buffer: part };
+            let tag = Tag(u64::from(self.0.add(entry)));
             ctx.issue(Issue { port, operation, extent, buffer: part, cause, tag });
             (issued, done) = (issued + 1, done + extent.blocks.0);
             if done == rows.blocks.0 {
@@ -79,15 +88,16 @@ impl Operations {
         extent: Extent,
         ctx: &mut Context<'_>,
     ) {
-        let tag = Tag(u64::from(self.0.add(InFlight { owner, column, port, is_read: false })));
+        let (rows, buffer) = (Extent::EMPTY, BufferSlice::EMPTY);
+        let entry = InFlight { owner, column, port, is_read: false, rows, buffer };
+        let tag = Tag(u64::from(self.0.add(entry)));
         let (operation, cause) = (Operation::ZoneReset, Cause::Cleaning);
-        let buffer = BufferSlice::EMPTY;
         ctx.issue(Issue { port, operation, extent, buffer, cause, tag });
     }
 
     /// What an operation that has ended was.
     pub fn take(&mut self, tag: Tag) -> Done {
-        let InFlight { owner, column, port, is_read } = self.0.take(tag.0 as u32);
-        Done { owner, column, port, is_read }
+        let InFlight { owner, column, port, is_read, rows, buffer } = self.0.take(tag.0 as u32);
+        Done { owner, column, port, is_read, rows, buffer }
     }
 }

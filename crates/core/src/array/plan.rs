@@ -1,5 +1,6 @@
 //! What must be read so that the parity of a row stays right.
 
+use super::bad_rows::BadRows;
 use super::{Columns, Members, Redundancy, RowMap};
 use crate::extent::Extent;
 use alloc::vec::Vec;
@@ -43,12 +44,12 @@ impl Segment {
     }
 }
 
-/// Plans the writing of rows: of each the columns with new data. `unreadable` columns have their row, and
-/// it cannot be read.
+/// Plans the writing of rows: of each the columns with new data. Blocks that are `bad` are there, and cannot be
+/// read.
 pub fn plan_write<M: RowMap>(
     map: &M,
     members: &Members,
-    unreadable: Columns,
+    bad: &BadRows,
     rows: Extent,
     written: &[Columns],
     segments: &mut Vec<Segment>,
@@ -57,7 +58,7 @@ pub fn plan_write<M: RowMap>(
     for (row, written) in (rows.start.0..).zip(written) {
         let mut segment = match map.redundancy() {
             Redundancy::Copies => plan_copies(members, row, *written),
-            Redundancy::Parity => plan_row(map, members, unreadable, row, *written),
+            Redundancy::Parity => plan_row(map, members, bad.at(row), row, *written),
         };
         segment.rows = Extent::new(row, 1);
         // Where a rebuild has come to, other columns have the rows.
@@ -148,13 +149,13 @@ pub fn sources<M: RowMap>(
     }
 }
 
-/// Plans how the blocks of one column are found from the others.
+/// Plans how the blocks of one column are found from the others, in those rows that are `wanted`.
 pub fn plan_column<M: RowMap>(
     map: &M,
     members: &Members,
-    unreadable: Columns,
-    column: usize,
-    rows: Extent,
+    bad: &BadRows,
+    (column, rows): (usize, Extent),
+    wanted: impl Fn(u64) -> bool,
     segments: &mut Vec<Segment>,
 ) {
     segments.clear();
@@ -162,10 +163,15 @@ pub fn plan_column<M: RowMap>(
     let mut row = rows.start.0;
     while let Some(next) = map.next_held(column, row).filter(|next| *next < end) {
         row = next;
-        let found = sources(map, members, unreadable, column, row);
+        let alike = map.alike_from(row).min(members.alike_from(row)).min(end - row);
+        let alike = alike.min(bad.alike_from(row));
+        if !wanted(row) {
+            row += alike;
+            continue;
+        }
+        let found = sources(map, members, bad.at(row), column, row);
         let method = if found.is_some() { Method::None } else { Method::Impossible };
         let read = found.unwrap_or_default();
-        let alike = map.alike_from(row).min(members.alike_from(row)).min(end - row);
         let (written, rows) = (Columns::of(column), Extent::new(row, alike));
         add_segment(segments, Segment { rows, parity: column, written, read, method });
         row += alike;

@@ -57,6 +57,8 @@ pub enum ArrayError {
         /// Of which level.
         level: Level,
     },
+    /// There is no room on the smallest member for what is asked of it and for what the array keeps.
+    NoRoom(BlockCount),
     /// A spare is shorter than what is used of a member.
     ShortSpare {
         /// Which spare, from 0.
@@ -83,6 +85,12 @@ impl fmt::Display for ArrayError {
                 let accepted = format_args!("{least} to {most} nodes of kind = \"{kind}\"");
                 write!(f, "below: {found} given; accepted: {accepted}")
             }
+            ArrayError::NoRoom(blocks) => write!(
+                f,
+                "its smallest member has {} B, too little for what is asked of it and for what it keeps; \
+                 accepted: longer members, or a smaller `size` or `ring_blocks`",
+                blocks.bytes()
+            ),
             ArrayError::ShortSpare { spare, blocks, needed } => write!(
                 f,
                 "spare {spare} has {} B; accepted: {} B or more, which is what is used of a member",
@@ -182,15 +190,18 @@ impl Layer for Raid {
             Operation::Read => self.read(job, request.extent, ctx),
             _ => self.write(job, request.extent, request.operation, ctx),
         }
-        self.rows.jobs.end_part(job, Ok(()), ctx);
+        self.rows.jobs.end_part(job, Ok(()));
+        self.rows.answer(ctx);
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
         self.rows.complete(completion, &mut self.map, ctx);
+        self.rows.answer(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {
         self.rows.go_on(&mut self.map, ctx);
+        self.rows.answer(ctx);
     }
 
     fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
@@ -201,6 +212,7 @@ impl Layer for Raid {
 
     fn lost(&mut self, port: Port, ctx: &mut Context<'_>) {
         self.rows.lost(port, &mut self.map, ctx);
+        self.rows.answer(ctx);
         if self.rows.members.lacking() == self.map.columns() {
             ctx.lose();
         }
@@ -216,6 +228,7 @@ impl Layer for Raid {
 
     fn replaced(&mut self, port: Port, command: CommandId, ctx: &mut Context<'_>) {
         self.rows.replaced(port, command, &mut self.map, ctx);
+        self.rows.answer(ctx);
     }
 
     fn takes(&self, kind: CommandKind) -> bool {
@@ -226,6 +239,7 @@ impl Layer for Raid {
         match command.kind {
             CommandKind::Rebuild(rate) => {
                 self.rows.ask_rebuild(command.id, rate, &mut self.map, ctx);
+                self.rows.answer(ctx);
             }
             _ => ctx.answer_command(command.id, Err(CommandError::NotTaken)),
         }

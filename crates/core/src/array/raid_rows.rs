@@ -2,7 +2,9 @@
 //! Disks", SIGMOD 1988), block by block as Le's thesis has them (section 6.1).
 
 use super::{ArrayError, Columns, Level, Redundancy, RowMap};
+use crate::buffer::BufferSlice;
 use crate::extent::Extent;
+use crate::layer::Context;
 use crate::units::{BlockCount, Lba};
 
 /// Where the blocks of a RAID array lie. Every block of every row is held: members are zeroes at first.
@@ -107,7 +109,7 @@ impl RowMap for RaidRows {
         self.rows
     }
 
-    fn wrote(&mut self, _column: usize, _rows: Extent) {}
+    fn wrote(&mut self, _: usize, _: Extent, _: BufferSlice, _: &Context<'_>) {}
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use crate::command::{CommandError, CommandId, Rate};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
+use crate::notice::Notice;
 use crate::operation::Cause;
+use crate::planted::PlantedBug;
 use crate::units::{BLOCK_BYTES, Duration, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -38,6 +40,10 @@ pub struct Rebuild {
     not_before: Instant,
     /// Why it does not go on.
     stopped: Option<&'static str>,
+    /// That all rows are done must become durable first, and has.
+    is_confirmed: bool,
+    /// It has only been interrupted: what it has written counts.
+    keeps_rows: bool,
 }
 
 impl Rebuild {
@@ -103,9 +109,10 @@ impl Rows {
     ) {
         self.members.begin_rebuild(column);
         self.has_changed = true;
+        let next = self.members.begun().filter(|(begun, _)| *begun == column);
         self.rebuild = Some(Rebuild {
             column,
-            next: 0,
+            next: next.map_or(0, |(_, next)| next),
             under_way: VecDeque::new(),
             rows: map.rows_of(column),
             rows_held: map.end_of_held(column),
@@ -113,24 +120,69 @@ impl Rows {
             rate,
             not_before: ctx.now(),
             stopped: None,
+            is_confirmed: !self.keeps_contents,
+            keeps_rows: false,
         });
     }
 
     /// Puts a spare in the place of a member that is out, and begins to rebuild it.
-    fn let_spare_step_in<M: RowMap>(&mut self, map: &M, ctx: &Context<'_>) {
+    fn let_spare_step_in<M: RowMap>(&mut self, map: &M, ctx: &mut Context<'_>) {
         let Some(column) = self.members.missing() else { return };
+        let member = self.members.port(column).0;
         if self.rebuild.is_none()
+            && !self.is_resting
             && !self.members.is_blank(column)
             && self.can_rebuild(map)
             && self.members.step_in(column)
+        {
+            ctx.notice(Notice::SpareTaken { member, port: self.members.port(column).0 });
+            self.begin_rebuild(column, None, map, ctx);
+        }
+    }
+
+    /// A rebuild that has begun before the array went down, or was stopped, goes on.
+    fn resume<M: RowMap>(&mut self, map: &M, ctx: &Context<'_>) {
+        if self.rebuild.is_none()
+            && !self.is_resting
+            && let Some((column, _)) = self.members.begun()
+            && self.can_rebuild(map)
         {
             self.begin_rebuild(column, None, map, ctx);
         }
     }
 
+    /// The column of which all rows are done, where that must become durable before it counts.
+    pub fn to_confirm<M: RowMap>(&self, map: &M) -> Option<usize> {
+        let rebuild = self.rebuild.as_ref()?;
+        let is_done = rebuild.next >= map.rows_of(rebuild.column)
+            && rebuild.under_way.is_empty()
+            && rebuild.stopped.is_none()
+            && !rebuild.is_confirmed;
+        is_done.then_some(rebuild.column)
+    }
+
+    /// That all rows of the member are done is durable.
+    pub fn confirm<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) {
+        if let Some(rebuild) = &mut self.rebuild {
+            rebuild.is_confirmed = true;
+        }
+        self.settle(map, ctx);
+    }
+
+    /// Stops what is rebuilt where it is; nothing is begun from now on.
+    pub fn rest<M: RowMap>(&mut self, why: &'static str, map: &mut M, ctx: &mut Context<'_>) {
+        self.is_resting = true;
+        if let Some(rebuild) = &mut self.rebuild {
+            rebuild.stopped.get_or_insert(why);
+            rebuild.keeps_rows = true;
+        }
+        self.settle(map, ctx);
+    }
+
     /// Lets a rebuild go on. True when more may be to do at once.
     pub(super) fn begin_chunk<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) -> bool {
         self.let_spare_step_in(map, ctx);
+        self.resume(map, ctx);
         let Some(rebuild) = &mut self.rebuild else { return false };
         let has_stopped = rebuild.stopped.is_some();
         let mut begun = rebuild.next;
@@ -157,7 +209,7 @@ impl Rows {
         }
         let (column, rows) = (rebuild.column, rebuild.rows);
         if begun == rows {
-            let is_done = rebuild.under_way.is_empty();
+            let is_done = rebuild.under_way.is_empty() && rebuild.is_confirmed;
             if is_done {
                 self.members.end_rebuild(column);
                 self.end_or_go_on(map, ctx);
@@ -165,12 +217,13 @@ impl Rows {
             return is_done;
         }
         if rebuild.not_before > ctx.now() {
-            ctx.wake_at(rebuild.not_before);
             return false;
         }
-        let start = map.next_held(column, begun).map_or(rows, |row| row.min(rows));
+        let lacking = self.members.next_lacking(column, begun);
+        let start = lacking.and_then(|row| map.next_held(column, row));
+        let start = start.map_or(rows, |row| row.min(rows));
         // What is locked begins where the last rows have ended: a write there may be on its way.
-        let end = rows.min(start + CHUNK_ROWS);
+        let end = rows.min(start + self.chunk_rows);
         let chunk = Extent::new(begun, end - begun);
         self.start_chunk(column, chunk, map, ctx);
         true
@@ -188,6 +241,11 @@ impl Rows {
         self.tasks[task].cause = Cause::Rebuild;
         let rebuild = self.rebuild.as_mut().expect("a rebuild");
         rebuild.under_way.push_back(task);
+        if ctx.is_planted(PlantedBug::ArrayRebuildWithoutLock) {
+            // Rows that nobody has.
+            self.locks.lock(task, Extent::new(1 << 60 | u64::from(task), 1));
+            return self.begin_reading(task, map, ctx);
+        }
         self.lock_or_wait(task, map, ctx);
     }
 
@@ -204,7 +262,7 @@ impl Rows {
         let Some(first) = entry.segments.first().map(|segment| segment.rows.start.0) else {
             return;
         };
-        entry.keep_first_rows(CHUNK_ROWS.min(map.place_of(column, first).1));
+        entry.keep_first_rows(self.chunk_rows.min(map.place_of(column, first).1));
         let rebuild = self.rebuild.as_mut().expect("a rebuild");
         if let Some(rate) = rebuild.rate {
             let ns = u128::from(entry.rows.blocks.0 * BLOCK_BYTES) * 1_000_000_000;
@@ -257,6 +315,18 @@ impl Rows {
         let to = (column, self.members.port(column));
         let owner = Owner::Task(task);
         entry.outstanding += self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
+    }
+
+    /// When the next rows of a rebuild are due.
+    pub fn alarm(&self, now: Instant) -> Option<Instant> {
+        let rebuild = self.rebuild.as_ref()?;
+        let is_paused = rebuild.under_way.len() < CHUNKS_MAX && rebuild.next < rebuild.rows;
+        (is_paused && rebuild.not_before > now).then_some(rebuild.not_before)
+    }
+
+    /// The column that is rebuilt, and the first row that is not done.
+    pub fn rebuilt_to(&self) -> Option<(usize, u64)> {
+        self.rebuild.as_ref().map(|rebuild| (rebuild.column, rebuild.next))
     }
 
     /// Rows that were to be rebuilt are not.
@@ -326,9 +396,14 @@ impl Rows {
 
     fn end_rebuild<M: RowMap>(&mut self, map: &M, ctx: &mut Context<'_>) {
         let Some(rebuild) = self.rebuild.take() else { return };
+        if !rebuild.keeps_rows {
+            let member = self.members.port(rebuild.column).0;
+            ctx.notice(Notice::RebuildEnded { member, is_whole: rebuild.stopped.is_none() });
+        }
         self.has_changed = true;
         // After a second loss what it has of its rows is worth all the more.
-        if rebuild.stopped.is_some() && self.members.have_all(map.redundancy()) {
+        let has_failed = rebuild.stopped.is_some() && !rebuild.keeps_rows;
+        if has_failed && self.members.have_all(map.redundancy()) {
             self.members.give_up_rebuild(rebuild.column);
         }
         let result = match rebuild.stopped {

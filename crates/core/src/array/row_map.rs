@@ -2,7 +2,9 @@
 
 use super::Columns;
 use super::plan::Segment;
+use crate::buffer::BufferSlice;
 use crate::extent::Extent;
+use crate::layer::Context;
 use crate::units::Lba;
 use alloc::vec::Vec;
 
@@ -53,8 +55,41 @@ pub trait RowMap {
     /// The end of what a member that is rebuilt must have, as far as is known.
     fn end_of_held(&self, column: usize) -> u64;
 
-    /// The blocks of a column were written: they are held from now on.
-    fn wrote(&mut self, column: usize, rows: Extent);
+    /// The blocks of a column were written, with what is in `data`: they are held from now on.
+    fn wrote(&mut self, column: usize, rows: Extent, data: BufferSlice, ctx: &Context<'_>);
+
+    /// A write of some rows has failed: what their blocks are nobody knows.
+    fn is_unsure(&mut self, _rows: Extent) {}
+
+    /// Holds in memory what the blocks of rows must be, until [`release_sums`](Self::release_sums). False when that
+    /// must be read first.
+    fn hold_sums(&mut self, _rows: Extent) -> bool {
+        true
+    }
+
+    /// What was held of rows may leave the memory.
+    fn release_sums(&mut self, _rows: Extent) {}
+
+    /// Blocks of a column were read: calls `wrong` with the row of each that is not what it must be.
+    fn find_wrong(
+        &mut self,
+        _column: usize,
+        _rows: Extent,
+        _data: BufferSlice,
+        _ctx: &Context<'_>,
+        _wrong: &mut dyn FnMut(u64),
+    ) {
+    }
+
+    /// True when the block of a row of copies is what it must be by its checksum, or nobody knows.
+    fn is_right(&self, _row: u64, _sum: u32) -> bool {
+        true
+    }
+
+    /// Blocks of a column that is rebuilt cannot be found any more. False when nobody would remember that.
+    fn list_unreadable(&mut self, _column: usize, _rows: Extent, _ctx: &mut Context<'_>) -> bool {
+        false
+    }
 
     /// The parity of rows is to change for work of the layer's own: how. The rows are its alone by now.
     fn plan_own(&self, _rows: Extent, _segments: &mut Vec<Segment>) {}

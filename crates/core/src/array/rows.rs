@@ -5,9 +5,10 @@ use super::jobs::Jobs;
 use super::members::{Loss, Members};
 use super::operations::{Done, Operations};
 use super::plan::{Method, Segment};
-use super::rebuild::Rebuild;
+use super::rebuild::{CHUNK_ROWS, Rebuild};
 use super::row_locks::RowLocks;
-use super::task::{Piece, Step, Task, Turn, Work, runs_of};
+use super::scrub::Scrubbed;
+use super::task::{Step, Task, Turn, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::command::Without;
@@ -16,7 +17,9 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
 use crate::map::Slab;
+use crate::notice::Notice;
 use crate::operation::{Cause, Completion, Durability, Operation};
+use crate::planted::PlantedBug;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -60,10 +63,22 @@ pub struct Rows {
     pub(super) epochs: Epochs,
     /// Ends of the layer's own operations.
     ended: VecDeque<Ended>,
+    /// Work that waits until it is known what its blocks must be.
+    pub(super) awaiting_sums: Vec<u32>,
     /// Parts that write and have come to nothing, at least in part.
     failed_writes: VecDeque<u32>,
     /// A member was lost or has come back, which the layer has not heard of.
     pub(super) has_changed: bool,
+    pub(super) scrubbed: Scrubbed,
+    /// Somebody keeps what the members have: that one was rebuilt must become durable before it counts, and
+    /// blocks that are found to be wrong are made right.
+    pub(super) keeps_contents: bool,
+    /// Rows that are rebuilt at once.
+    pub(super) chunk_rows: u64,
+    /// Rows in which a read has found a wrong block.
+    pub(super) to_repair: Vec<Extent>,
+    /// No work is begun that nobody has asked for.
+    pub(super) is_resting: bool,
     /// No member lacked a row when the gauges were set last.
     was_whole: bool,
 }
@@ -80,10 +95,22 @@ impl Rows {
             rebuild: None,
             epochs: Epochs::default(),
             ended: VecDeque::new(),
+            awaiting_sums: Vec::new(),
             failed_writes: VecDeque::new(),
             has_changed: false,
+            scrubbed: Scrubbed::default(),
+            keeps_contents: false,
+            chunk_rows: CHUNK_ROWS,
+            to_repair: Vec::new(),
+            is_resting: false,
             was_whole: false,
         }
+    }
+
+    /// What the members have is kept over restarts: so many rows in all.
+    pub fn keep_contents(&mut self, rows: u64) {
+        self.keeps_contents = true;
+        self.chunk_rows = (rows / 16).clamp(4, CHUNK_ROWS);
     }
 
     pub(super) fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
@@ -93,76 +120,13 @@ impl Rows {
     }
 
     /// A new part of a job.
-    fn new_part(&mut self, job: u32, work: Work, rows: Extent) -> u32 {
+    pub(super) fn new_part(&mut self, job: u32, work: Work, rows: Extent) -> u32 {
         let task = self.new_task(work, rows);
         self.jobs.add_parts(job, 1);
         let request = self.jobs.request(job);
         let entry = &mut self.tasks[task];
         (entry.job, entry.cause) = (Some(job), request.cause);
         task
-    }
-
-    /// A part that reads some blocks of one column: `pieces` says where in the request they are, in the order
-    /// of the rows. What is in none of them is read for nobody.
-    pub fn read<M: RowMap>(
-        &mut self,
-        job: u32,
-        column: usize,
-        rows: Extent,
-        pieces: &[Piece],
-        map: &mut M,
-        ctx: &mut Context<'_>,
-    ) {
-        let buffer = self.jobs.request(job).buffer;
-        let (into, is_own) = match pieces {
-            [one] if one.blocks == rows.blocks.0 => {
-                (buffer.part(one.in_request, one.blocks), false)
-            }
-            _ => (ctx.allocate(rows.blocks), true),
-        };
-        let work = Work::Read { column, into, is_own, from_others: false };
-        let task = self.new_part(job, work, rows);
-        self.tasks[task].pieces.extend_from_slice(pieces);
-        self.tasks[task].in_odd_epoch = self.epochs.enter();
-        self.read_own(task, map, ctx);
-    }
-
-    /// Sends a read to its column, if that has all of the rows.
-    fn read_own<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
-        let entry = &mut self.tasks[task];
-        let Work::Read { column, into, .. } = entry.work else { unreachable!("a read") };
-        let (rows, cause) = (entry.rows, entry.cause);
-        let column = match map.redundancy() {
-            Redundancy::Parity => column,
-            Redundancy::Copies => self.members.reader_of(rows, ctx).unwrap_or(column),
-        };
-        let last = rows.end().0 - 1;
-        if !self.members.with_row(last).has(column) {
-            return self.read_others(task, map, ctx);
-        }
-        let entry = &mut self.tasks[task];
-        if let Work::Read { column: by, .. } = &mut entry.work {
-            *by = column;
-        }
-        entry.step = Step::Reading;
-        let operation = (Operation::Read, cause);
-        let port = self.members.port(column);
-        let owner = Owner::Task(task);
-        let issued = self.operations.issue(owner, (column, port), operation, rows, into, map, ctx);
-        self.tasks[task].outstanding += issued;
-    }
-
-    /// A read is answered from the other columns, when its rows are its own.
-    fn read_others<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
-        let entry = &mut self.tasks[task];
-        if let Work::Read { from_others, .. } = &mut entry.work {
-            *from_others = true;
-        }
-        entry.step = Step::Waiting;
-        entry.turn.missing = u8::from(!self.locks.lock_shared(task, entry.rows));
-        if entry.turn.missing == 0 {
-            self.begin_reading(task, map, ctx);
-        }
     }
 
     /// A part that writes. Its data is given with [`put`](Self::put), and it begins with
@@ -179,12 +143,14 @@ impl Rows {
     pub fn set_rows(&mut self, task: u32, rows: Extent) {
         let entry = &mut self.tasks[task];
         entry.rows = rows;
+        entry.bad.clear(rows.start.0);
         entry.written.resize(rows.blocks.0 as usize, Columns::NONE);
     }
 
     /// Moves the rows of a write that has not begun elsewhere.
     pub fn move_to(&mut self, task: u32, first_row: u64) {
         self.tasks[task].rows.start.0 = first_row;
+        self.tasks[task].bad.clear(first_row);
     }
 
     /// Gives a write the new data of a row, or zeroes.
@@ -266,7 +232,7 @@ impl Rows {
         self.tasks[task].release(ctx);
         let job = self.tasks[task].job.expect("a part of a request");
         self.tasks.remove(task);
-        self.jobs.end_part(job, result, ctx);
+        self.jobs.end_part(job, result);
     }
 
     /// Work that is no part of a request begins when its rows are its own.
@@ -280,93 +246,6 @@ impl Rows {
         entry.turn.missing = u8::from(!self.locks.lock(task, entry.rows));
         if entry.turn.missing == 0 {
             self.begin_reading(task, map, ctx);
-        }
-    }
-
-    /// The rows are the task's: what it must know is read.
-    pub(super) fn begin_reading<M: RowMap>(
-        &mut self,
-        task: u32,
-        map: &mut M,
-        ctx: &mut Context<'_>,
-    ) {
-        let entry = &mut self.tasks[task];
-        entry.step = Step::Reading;
-        entry.plan(&self.members, map);
-        if let Work::Rebuild { column } = entry.work {
-            self.keep_chunk(task, column, map, ctx);
-            if self.tasks[task].segments.is_empty() {
-                return self.reading_ended(task, map, ctx);
-            }
-        }
-        let entry = &mut self.tasks[task];
-        if entry.segments.iter().any(|segment| segment.method == Method::Impossible) {
-            entry.failure = entry.failure.or(entry.error).or(Some(IoError::Lost));
-            if entry.work != Work::Write {
-                return self.reading_ended(task, map, ctx);
-            }
-        }
-        entry.error = None;
-        if matches!(entry.work, Work::Own { .. }) && entry.failure.is_some() {
-            return self.end_task(task, map, ctx);
-        }
-        let read = entry.segments.iter().fold(Columns::NONE, |all, it| all.or(it.read));
-        for column in read.iter() {
-            self.tasks[task].make_old(column, ctx);
-            self.read_old(task, column, map, ctx);
-        }
-        if self.tasks[task].outstanding == 0 {
-            self.reading_ended(task, map, ctx);
-        }
-    }
-
-    fn read_old<M: RowMap>(&mut self, task: u32, column: usize, map: &M, ctx: &mut Context<'_>) {
-        let entry = &mut self.tasks[task];
-        let cause = match entry.work {
-            Work::Write => Cause::Parity,
-            Work::Read { .. } | Work::Own { .. } => entry.cause,
-            Work::Rebuild { .. } => Cause::Rebuild,
-        };
-        let mut issued = 0;
-        let port = self.members.port(column);
-        for rows in runs_of(&entry.segments, |segment| segment.read.has(column)) {
-            let buffer = entry.part(entry.old[column], rows);
-            let (to, operation) = ((column, port), (Operation::Read, cause));
-            let owner = Owner::Task(task);
-            issued += self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
-        }
-        entry.outstanding += issued;
-    }
-
-    /// All that was read is there, or could not be.
-    fn reading_ended<M: RowMap>(&mut self, task: u32, map: &mut M, ctx: &mut Context<'_>) {
-        let entry = &mut self.tasks[task];
-        match entry.work {
-            Work::Write => match entry.turn.before {
-                Some(_) => entry.step = Step::Ready,
-                None => self.begin_writing(task, map, ctx),
-            },
-            Work::Read { column, into, .. } => {
-                if entry.failure.is_none() {
-                    ctx.count(Counter::DegradedReadBlocks, entry.rows.blocks.0);
-                    entry.compute_column(column, ctx);
-                    ctx.copy(entry.new[column], into);
-                }
-                self.end_task(task, map, ctx);
-            }
-            Work::Own { .. } => self.begin_writing(task, map, ctx),
-            Work::Rebuild { column } => {
-                if entry.failure.is_some() {
-                    return self.end_task(task, map, ctx);
-                }
-                if !entry.segments.is_empty() {
-                    entry.compute_column(column, ctx);
-                }
-                match self.is_first_chunk(task) {
-                    true => self.write_rebuilt(task, map, ctx),
-                    false => self.tasks[task].step = Step::Ready,
-                }
-            }
         }
     }
 
@@ -402,8 +281,11 @@ impl Rows {
         let mut issued = 0;
         let to = (column, members.port(column));
         let owner = Owner::Task(task);
+        let skips_rebuilt = ctx.is_planted(PlantedBug::ArrayRebuildSkipsNewWrites);
         let gets = |segment: &Segment| {
-            segment.changed().has(column) && members.with_row(segment.rows.end().0 - 1).has(column)
+            segment.changed().has(column)
+                && members.with_row(segment.rows.end().0 - 1).has(column)
+                && (members.has_all(column) || !skips_rebuilt)
         };
         for rows in runs_of(&entry.segments, gets) {
             let cause = entry.cause_of(column, rows);
@@ -446,11 +328,13 @@ impl Rows {
             }
             Owner::Flush(job) => {
                 let result = self.flush_ended(done, result, map, ctx);
-                self.jobs.end_part(job, result, ctx);
+                self.jobs.end_part(job, result);
             }
             Owner::Task(task) => {
-                if let Err(error) = result {
-                    self.operation_failed(task, done, error, map, ctx);
+                match result {
+                    Err(error) => self.operation_failed(task, done, error, map, ctx),
+                    Ok(()) if done.is_read => self.verify(task, done, map, ctx),
+                    Ok(()) => {}
                 }
                 self.tasks[task].outstanding -= 1;
                 if self.tasks[task].outstanding == 0 {
@@ -469,10 +353,13 @@ impl Rows {
         map: &M,
         ctx: &mut Context<'_>,
     ) {
+        if done.is_read && error != IoError::Lost && done.rows.blocks.0 > 1 {
+            return self.read_in_halves(task, done, map, ctx);
+        }
         let entry = &mut self.tasks[task];
         entry.error.get_or_insert(error);
         if done.is_read {
-            entry.unreadable = entry.unreadable.or(Columns::of(done.column));
+            entry.bad.add(done.column, done.rows);
         }
         if !done.is_read || error == IoError::Lost {
             self.member_failed(done, error, map, ctx);
@@ -497,6 +384,7 @@ impl Rows {
                 Some(_) => self.read_others(task, map, ctx),
             },
             // There may be another way, now that one is known to be closed.
+            (Work::Scrub { .. }, Step::Reading) => self.reading_ended(task, map, ctx),
             (_, Step::Reading) if entry.error.is_some() => self.begin_reading(task, map, ctx),
             (_, Step::Reading) => self.reading_ended(task, map, ctx),
             (_, Step::Writing) => {
@@ -532,10 +420,16 @@ impl Rows {
         match entry.work {
             Work::Write => {
                 for segment in segments {
-                    segment.written.iter().for_each(|column| map.wrote(column, segment.rows));
+                    for column in segment.written.iter() {
+                        let data = entry.part(entry.new[column], segment.rows);
+                        map.wrote(column, segment.rows, data, ctx);
+                    }
+                }
+                if entry.failure.is_some() {
+                    map.is_unsure(entry.rows);
                 }
             }
-            _ if entry.failure.is_none() => {
+            Work::Rebuild { .. } if entry.failure.is_none() => {
                 let blocks = segments.map(|segment| segment.rows.blocks.0).sum();
                 ctx.count(Counter::RebuiltBlocks, blocks);
             }
@@ -568,8 +462,15 @@ impl Rows {
             }
             ctx.release(into);
         }
+        if self.keeps_contents && matches!(entry.work, Work::Read { .. }) && !entry.bad.is_empty() {
+            self.to_repair.push(entry.rows);
+        }
+        let entry = &mut self.tasks[task];
         entry.release(ctx);
-        let Task { job, work, rows, turn: Turn { lane, .. }, in_odd_epoch, .. } = *entry;
+        let Task { job, work, rows, turn: Turn { lane, .. }, in_odd_epoch, has_sums, .. } = *entry;
+        if has_sums {
+            map.release_sums(rows);
+        }
         self.tasks.remove(task);
         if matches!(work, Work::Own { .. }) && result.is_ok() {
             map.settled(rows);
@@ -586,9 +487,9 @@ impl Rows {
         match (job, work) {
             (Some(job), _) => {
                 self.epochs.leave(in_odd_epoch);
-                self.jobs.end_part(job, result, ctx);
+                self.jobs.end_part(job, result);
             }
-            (None, Work::Own { word }) => {
+            (None, Work::Own { word } | Work::Scrub { word, .. }) => {
                 self.ended.push_back(Ended { word, result });
             }
             (None, _) => self.chunk_ended(task, rows.end().0, result, ctx),
@@ -614,8 +515,10 @@ impl Rows {
     /// Flushes every member that is there.
     pub fn flush<M: RowMap>(&mut self, job: u32, map: &M, ctx: &mut Context<'_>) {
         let cause = self.jobs.request(job).cause;
+        let mut is_one = false;
         for column in 0..self.members.columns() {
-            if self.members.is_present(column) {
+            if self.members.is_present(column) && !is_one {
+                is_one = ctx.is_planted(PlantedBug::ArrayFlushesOneMember);
                 let to = (column, self.members.port(column));
                 let operation = (Operation::Flush, cause);
                 let none = BufferSlice::EMPTY;
@@ -670,6 +573,11 @@ impl Rows {
 
     fn lost_column<M: RowMap>(&mut self, column: usize, map: &M, ctx: &mut Context<'_>) {
         self.has_changed = true;
+        let member = self.members.port(column).0;
+        ctx.notice(match self.members.have_all(map.redundancy()) {
+            true => Notice::MemberLost { member },
+            false => Notice::SecondLoss { member },
+        });
         self.stop_rebuild_without(column, map, ctx);
     }
 
@@ -724,6 +632,31 @@ impl Rows {
         let port = self.members.port(column);
         self.operations.reset_zone(owner, (column, port), zone, ctx);
         1
+    }
+
+    /// Answers the requests that have ended, where nothing is kept of them.
+    pub fn answer(&mut self, ctx: &mut Context<'_>) {
+        if let Some(at) = self.alarm(ctx.now()) {
+            ctx.wake_at(at);
+        }
+        while let Some(ended) = self.jobs.next_ended() {
+            ctx.finish(ended.request.id, ended.result);
+        }
+    }
+
+    /// The rows in which a read has found a wrong block since the last call.
+    pub fn take_to_repair(&mut self) -> Vec<Extent> {
+        core::mem::take(&mut self.to_repair)
+    }
+
+    /// True when something has ended that nobody has taken.
+    pub fn has_ended(&self) -> bool {
+        !self.ended.is_empty() || self.jobs.has_ended()
+    }
+
+    /// True when nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.jobs.are_over() && self.rebuild.is_none()
     }
 
     /// The next of the layer's own operations that has ended.

@@ -1,5 +1,6 @@
 //! Work on some rows of an array: a part of a request, or of a rebuild.
 
+use super::bad_rows::BadRows;
 use super::plan::{Method, Segment, plan_column, plan_write};
 use super::{Columns, Members, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
@@ -30,6 +31,13 @@ pub enum Work {
     Own {
         /// The word that the layer gets back.
         word: u64,
+    },
+    /// The members are compared, and made right where they are not.
+    Scrub {
+        /// The word that the layer gets back.
+        word: u64,
+        /// The rows were perhaps being written when the power went.
+        is_after_crash: bool,
     },
     /// Blocks of a column are found from the others and written to it.
     Rebuild {
@@ -99,8 +107,8 @@ pub struct Task {
     pub new: Vec<BufferSlice>,
     /// For each column a buffer as long as the rows with what it had, where it is read.
     pub old: Vec<BufferSlice>,
-    /// Columns whose blocks could not be read.
-    pub unreadable: Columns,
+    /// Blocks that could not be read, or were not what they must be.
+    pub bad: BadRows,
     /// Operations in flight.
     pub outstanding: u32,
     /// Columns that may not have what was written to them.
@@ -113,6 +121,8 @@ pub struct Task {
     pub turn: Turn,
     /// It was begun in an odd epoch.
     pub in_odd_epoch: bool,
+    /// It holds the checksums of its rows in memory.
+    pub has_sums: bool,
 }
 
 impl Task {
@@ -130,13 +140,14 @@ impl Task {
             segments: Vec::new(),
             new: Vec::new(),
             old: Vec::new(),
-            unreadable: Columns::NONE,
+            bad: BadRows::default(),
             unwritten: Columns::NONE,
             outstanding: 0,
             error: None,
             failure: None,
             turn: Turn::default(),
             in_odd_epoch: false,
+            has_sums: false,
         }
     }
 
@@ -155,9 +166,11 @@ impl Task {
         self.new.resize(columns, BufferSlice::EMPTY);
         self.old.clear();
         self.old.resize(columns, BufferSlice::EMPTY);
-        (self.unreadable, self.unwritten) = (Columns::NONE, Columns::NONE);
+        self.bad.clear(rows.start.0);
+        self.unwritten = Columns::NONE;
         (self.outstanding, self.error, self.failure) = (0, None, None);
         self.turn = Turn::default();
+        self.has_sums = false;
     }
 
     /// Takes the new data of rows of a column, or zeroes for one.
@@ -183,18 +196,24 @@ impl Task {
 
     /// Finds out how its rows are changed, or found, with the members that are there now.
     pub fn plan<M: RowMap>(&mut self, members: &Members, map: &M) {
-        let (rows, unreadable, segments) = (self.rows, self.unreadable, &mut self.segments);
+        let (rows, bad, segments) = (self.rows, &self.bad, &mut self.segments);
         segments.clear();
         match self.work {
-            Work::Write => plan_write(map, members, unreadable, rows, &self.written, segments),
-            Work::Read { column, .. } | Work::Rebuild { column } => {
-                plan_column(map, members, unreadable, column, rows, segments);
+            Work::Write => plan_write(map, members, bad, rows, &self.written, segments),
+            Work::Read { column, .. } => {
+                // What the column has given is right.
+                let wanted = |row| bad.at(row).has(column);
+                plan_column(map, members, bad, (column, rows), wanted, segments);
+            }
+            Work::Rebuild { column } => {
+                let lacks = |row| !members.with_row(row).has(column);
+                plan_column(map, members, bad, (column, rows), lacks, segments);
             }
             Work::Own { .. } if members.has_all(map.parity_of(rows.start.0)) => {
                 self.failure = self.error;
                 map.plan_own(rows, segments);
             }
-            Work::Own { .. } => {}
+            Work::Own { .. } | Work::Scrub { .. } => {}
         }
     }
 
@@ -226,7 +245,9 @@ impl Task {
     pub fn changed(&self) -> Columns {
         let mut segments = self.segments.iter();
         match self.work {
-            Work::Write => segments.fold(Columns::NONE, |all, it| all.or(it.changed())),
+            Work::Write | Work::Scrub { .. } => {
+                segments.fold(Columns::NONE, |all, it| all.or(it.changed()))
+            }
             Work::Own { .. } => segments.next().map_or(Columns::NONE, |it| Columns::of(it.parity)),
             Work::Read { .. } | Work::Rebuild { .. } => Columns::NONE,
         }
@@ -238,7 +259,7 @@ impl Task {
         let is_data =
             |segment: &Segment| rows.contains(segment.rows.start) && segment.written.has(column);
         match self.work {
-            Work::Own { .. } => self.cause,
+            Work::Own { .. } | Work::Scrub { .. } => self.cause,
             _ if self.segments.iter().any(is_data) => self.cause,
             _ => Cause::Parity,
         }

@@ -28,6 +28,19 @@ impl Journal {
     ///
     /// Panics when another copy is being admitted.
     pub fn admit_copy(&mut self, port: Port, map: Vec<u8>, ctx: &mut Context<'_>) {
+        self.take_in(port, map, false, ctx);
+    }
+
+    /// The member behind the port of a copy that is out is the same as before, and has come back. It is admitted
+    /// as [a blank one](Self::admit_copy) is; before anything else it records of itself that it is out, so that
+    /// half of it is never taken for all.
+    ///
+    /// Panics when another copy is being admitted.
+    pub fn readmit_copy(&mut self, port: Port, map: Vec<u8>, ctx: &mut Context<'_>) {
+        self.take_in(port, map, true, ctx);
+    }
+
+    fn take_in(&mut self, port: Port, map: Vec<u8>, is_return: bool, ctx: &mut Context<'_>) {
         let is_running = self.is_running() && self.failure().is_none();
         let Some(mirror) = self.mirror.as_deref().filter(|_| is_running) else {
             return;
@@ -44,9 +57,10 @@ impl Journal {
         let mirror = self.copies();
         let greatest = mirror.copies.iter().map(|copy| copy.number).max();
         let next = greatest.unwrap_or(0).saturating_add(1);
-        let number = ctx.member_number(port).unwrap_or(next);
         let new = &mut mirror.copies[copy];
-        if number <= new.number {
+        let next = if is_return { new.number } else { next };
+        let number = ctx.member_number(port).unwrap_or(next);
+        if number < new.number || number == new.number && !is_return {
             // It could not be told from the one before.
             return mirror.notices.push_back(JournalEvent::CopyOut(port));
         }
@@ -54,7 +68,8 @@ impl Journal {
             new.number = number;
         }
         new.member = set.member(number);
-        mirror.admission = Some(Admission { copy, stage: Stage::Waiting, map, from });
+        let stage = Stage::Waiting;
+        mirror.admission = Some(Admission { copy, stage, map, from, is_return });
         self.begin_admission(ctx);
     }
 
@@ -63,10 +78,15 @@ impl Journal {
         if self.checkpoint.is_some() || self.holds_answers() {
             return;
         }
-        if let Some(admission) = &mut self.copies().admission
+        let mirror = self.copies();
+        if let Some(admission) = &mut mirror.admission
             && admission.stage == Stage::Waiting
         {
             admission.stage = Stage::Number;
+            if admission.is_return {
+                // That it is out must be durable there too.
+                mirror.copies[admission.copy].part = Part::Joining;
+            }
             self.record_membership(ctx);
         }
     }

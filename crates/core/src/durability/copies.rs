@@ -159,7 +159,13 @@ impl Mirror {
 
     /// The copies that a change is recorded on.
     pub fn recording(&self) -> CopySet {
-        self.those(|copy| matches!(copy.part, Part::In | Part::Admitting))
+        let recording = self.those(|copy| matches!(copy.part, Part::In | Part::Admitting));
+        match &self.admission {
+            Some(admission) if admission.is_return && admission.stage == Stage::Number => {
+                recording.with(admission.copy)
+            }
+            _ => recording,
+        }
     }
 
     /// From now on nothing is recorded.
@@ -205,6 +211,8 @@ pub(super) struct Admission {
     /// The state of the layer, with every record before this place in it.
     pub map: Vec<u8>,
     pub from: Lsn,
+    /// The member is not new.
+    pub is_return: bool,
 }
 
 impl Admission {

@@ -52,4 +52,14 @@ impl<T> Ledger<T> {
             it.journal.admit_copy(port, map, ctx);
         }
     }
+
+    /// The member behind a port whose copy is out has come back as it was. It is admitted as a
+    /// [blank one](Self::admit_copy) is.
+    ///
+    /// Panics when another copy is being admitted.
+    pub fn readmit_copy(&mut self, port: Port, map: Vec<u8>, ctx: &mut Context<'_>) {
+        if let Some(it) = self.journaled.as_deref_mut() {
+            it.journal.readmit_copy(port, map, ctx);
+        }
+    }
 }

@@ -1,13 +1,12 @@
 //! Layers that hide a shingled disk's rules: they take random writes and keep the tracks whole.
 
 mod band_layout;
-mod checksums;
 mod persistent_cache;
 mod s_block;
 pub mod segment;
 
+pub use crate::checksums::{BAD, ChecksumSettings, NOTHING, ZERO_SUM};
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
-pub use checksums::{BAD, ChecksumSettings, NOTHING, ZERO_SUM};
 pub use persistent_cache::{
     Areas, BlockingCleaning, BypassSettings, CoveredBlocks, Disks, DurableAreas, HostAware,
     IdleCleaning, IdlePiece, Layout, LayoutError, MapJournalSettings, OnArrival, PersistentCache,

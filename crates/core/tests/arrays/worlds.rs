@@ -2,6 +2,7 @@
 
 use crate::common::harness::{JumpingClock, Medium, MemoryDisk};
 use crate::common::zoned::settings;
+use imbrex_core::array::raid1::Raid1;
 use imbrex_core::array::raid4smr::{Raid4Smr, Raid4SmrSettings};
 use imbrex_core::array::{Level, Raid};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -98,13 +99,20 @@ fn disk(geometry: &Geometry, seed: u64) -> MemoryDisk {
     }
 }
 
+/// An array of a level.
+fn array(level: Level, below: &[&Geometry], spares: usize) -> (Box<dyn Layer>, Geometry) {
+    if level == Level::Raid1 {
+        let (raid, geometry) = Raid1::new(below, spares, None, None).expect("an array");
+        return (Box::new(raid), geometry);
+    }
+    let (raid, geometry) = Raid::new(level, below, spares).expect("an array");
+    (Box::new(raid), geometry)
+}
+
 impl World {
     pub fn raid(level: Level, disks: &[u64], spares: usize, seed: u64) -> World {
         let geometries = disks.iter().map(|blocks| plain(*blocks)).collect();
-        World::new(geometries, seed, |below| {
-            let (raid, geometry) = Raid::new(level, below, spares).expect("an array");
-            (Box::new(raid), geometry)
-        })
+        World::new(geometries, seed, |below| array(level, below, spares))
     }
 
     pub fn raid4smr(settings: &Raid4SmrSettings, geometries: Vec<Geometry>, seed: u64) -> World {
@@ -140,10 +148,7 @@ impl World {
             let (layer, geometry) = PersistentCache::new(settings, bands, below).expect("a layout");
             Some((Box::new(layer) as Box<dyn Layer>, geometry))
         };
-        World::over(geometries, &on_top, seed, |below| {
-            let (raid, geometry) = Raid::new(level, below, spares).expect("an array");
-            (Box::new(raid), geometry)
-        })
+        World::over(geometries, &on_top, seed, |below| array(level, below, spares))
     }
 
     fn new(

@@ -36,7 +36,7 @@ use imbrex_core::translation::{
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 use imbrex_core::zoned::HostManaged;
-use passing::{raid, slice, span, stripe};
+use passing::{durable_raid1, raid, raid1, slice, span, stripe};
 use raid4smr::raid4smr;
 use s_blocks::{
     durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_block_summed,
@@ -174,8 +174,10 @@ macro_rules! every_kind {
             stripe_of_blocks: stripe([41, 43, 60], 1),
             stripe_of_chunks: stripe([41, 47, 60], 3),
             stripe_of_one_disk: stripe([70, 0, 0], 4),
-            raid_1: raid(Level::Raid1, &[90, 93]),
-            raid_1_of_three: raid(Level::Raid1, &[90, 93, 91]),
+            raid_1: raid1(&[90, 93]),
+            raid_1_of_three: raid1(&[90, 93, 91]),
+            durable_raid_1: durable_raid1(2),
+            durable_raid_1_of_three: durable_raid1(3),
             raid_4: raid(Level::Raid4, &[41, 43, 60, 42]),
             raid_5: raid(Level::Raid5, &[41, 43, 60, 42]),
             raid4smr_append: raid4smr(Placement::Append, Some(4), 40),

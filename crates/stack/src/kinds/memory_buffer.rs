@@ -24,6 +24,7 @@ use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::{AnyWord, Word};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 
 keys! {
     /// A write buffer in memory.
@@ -171,9 +172,9 @@ impl Node for MemoryBufferConfig {
         })
     }
 
-    fn members(&self) -> Vec<(&'static str, Port)> {
+    fn members(&self) -> Vec<(Cow<'static, str>, Port)> {
         match self.keeps_log() && self.below.optional("log").is_some() {
-            true => vec![("log", Port(0))],
+            true => vec![("log".into(), Port(0))],
             false => vec![],
         }
     }

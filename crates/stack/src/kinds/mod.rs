@@ -19,6 +19,7 @@ mod persistent_cache_settings;
 pub(super) mod policies;
 mod ports;
 mod raid;
+mod raid1;
 mod raid4smr;
 mod read_cache;
 mod reported;
@@ -38,7 +39,8 @@ pub use memory_buffer::MemoryBufferConfig;
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
 pub use policies::{PolicyConfig, PoreConfig, policy_key};
-pub use raid::{Raid1Config, Raid4Config, Raid5Config};
+pub use raid::{Raid4Config, Raid5Config};
+pub use raid1::Raid1Config;
 pub use raid4smr::Raid4SmrConfig;
 pub use read_cache::ReadCacheConfig;
 pub(super) use reported::Reported;
@@ -69,6 +71,7 @@ use imbrex_drives::{DiskDesign, DiskStatistics, Drive, HostManagedConfig};
 use imbrex_report::TableOfKind;
 pub use ports::PortNodes;
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
@@ -199,7 +202,7 @@ kinds! {
     /// Nodes joined chunk by chunk.
     Stripe(StripeConfig, stripe::Facts),
     /// Nodes with copies of the same blocks.
-    Raid1(Raid1Config, raid::Facts),
+    Raid1(Raid1Config, raid1::Facts),
     /// Nodes with the parity on the last one.
     Raid4(Raid4Config, raid::Facts),
     /// Nodes with the parity on each by turns.
@@ -332,7 +335,7 @@ impl NodeConfig {
     }
 
     /// The ports behind which it keeps state when it is durable, with the names that images give them.
-    pub fn members(&self) -> Vec<(&'static str, Port)> {
+    pub fn members(&self) -> Vec<(Cow<'static, str>, Port)> {
         self.node().members()
     }
 
@@ -511,7 +514,7 @@ pub(super) trait Node {
     }
 
     /// The ports behind which it keeps state when it is durable, each with the name that images give it.
-    fn members(&self) -> Vec<(&'static str, Port)> {
+    fn members(&self) -> Vec<(Cow<'static, str>, Port)> {
         vec![]
     }
 

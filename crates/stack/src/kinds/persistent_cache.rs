@@ -26,6 +26,7 @@ use imbrex_drives::quantity::{Size, SizeOrShare, Whole};
 use imbrex_drives::{Bands, DriveModel, TranslationSettings};
 use imbrex_report::Run;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Kind for PersistentCacheConfig {
@@ -51,10 +52,12 @@ impl Node for PersistentCacheConfig {
         })
     }
 
-    fn members(&self) -> Vec<(&'static str, Port)> {
+    fn members(&self) -> Vec<(Cow<'static, str>, Port)> {
         match self.below.is_short() {
-            true => vec![("below", PersistentCache::LOG)],
-            false => vec![("log", PersistentCache::LOG), ("home", PersistentCache::HOME)],
+            true => vec![("below".into(), PersistentCache::LOG)],
+            false => {
+                vec![("log".into(), PersistentCache::LOG), ("home".into(), PersistentCache::HOME)]
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! RAID levels 1, 4 and 5 over any nodes that take writes anywhere.
+//! RAID levels 4 and 5 over any nodes that take writes anywhere.
 
 use super::ports::{BelowNodes, PortNodes, several};
 use super::span::JoinedPorts;
@@ -51,9 +51,8 @@ pub(super) fn with_spares<'a>(
 /// What an array of this version says where it is to be served.
 pub(super) fn only_simulated(name: &str, kind: &str) -> String {
     format!(
-        "node `{name}`: kind = \"{kind}\" keeps no journal yet, so a power cut could leave its members at odds; \
-         accepted: stacks without arrays that have parity or copies, such as `striped` (imbrex compare takes \
-         \"{kind}\")"
+        "node `{name}`: kind = \"{kind}\" keeps no journal, so a power cut could leave its members at odds; \
+         accepted: arrays of kind \"raid1\", and stacks without arrays (imbrex compare takes \"{kind}\")"
     )
 }
 
@@ -139,8 +138,6 @@ macro_rules! levels {
 }
 
 levels! {
-    /// Every member has a copy.
-    Raid1Config = Level::Raid1,
     /// The last member has the parity.
     Raid4Config = Level::Raid4,
     /// Members have the parity by turns.
@@ -240,9 +237,8 @@ impl Planned for PlannedRaid {
         let (raid, geometry) = built.map_err(|error| wrong(&self.name, &error))?;
         let geometry = Geometry { blocks: self.asked, ..geometry };
         let facts = match self.level {
-            Level::Raid1 => super::Facts::Raid1(Facts),
             Level::Raid4 => super::Facts::Raid4(Facts),
-            Level::Raid5 => super::Facts::Raid5(Facts),
+            _ => super::Facts::Raid5(Facts),
         };
         Ok(Part { body: Body::Layer(Box::new(raid)), offer: Offer::over(geometry), facts })
     }

@@ -28,6 +28,7 @@ use imbrex_core::words;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::{AnyWord, DiskDesign, DiskOptions, OnOff, Word};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 keys! {
@@ -236,9 +237,9 @@ impl Node for SBlockConfig {
         })
     }
 
-    fn members(&self) -> Vec<(&'static str, Port)> {
+    fn members(&self) -> Vec<(Cow<'static, str>, Port)> {
         let has_copies = self.below.optional("copies").is_some();
-        vec![("below", SBlocks::disk_port(has_copies))]
+        vec![("below".into(), SBlocks::disk_port(has_copies))]
     }
 
     fn checks(&self, _below: &str) -> bool {

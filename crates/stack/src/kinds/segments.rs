@@ -27,6 +27,7 @@ use imbrex_core::units::BlockCount;
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::{AnyWord, DiskDesign, DiskOptions, OnOff, Word};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 keys! {
@@ -205,10 +206,10 @@ impl Node for SegmentsConfig {
         })
     }
 
-    fn members(&self) -> Vec<(&'static str, Port)> {
+    fn members(&self) -> Vec<(Cow<'static, str>, Port)> {
         let ports = self.segment_ports();
-        let journal = ports.journal.then(|| ("journal", ports.journal_port()));
-        let disk = Some(("disk", ports.disk_port()));
+        let journal = ports.journal.then(|| ("journal".into(), ports.journal_port()));
+        let disk = Some(("disk".into(), ports.disk_port()));
         journal.into_iter().chain(disk).collect()
     }
 

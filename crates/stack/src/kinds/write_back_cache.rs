@@ -27,6 +27,7 @@ use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_report::Run;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
 /// A write-back cache: the keys that all have, and those of its policy.
@@ -187,8 +188,8 @@ impl Node for CacheConfig {
         })
     }
 
-    fn members(&self) -> Vec<(&'static str, Port)> {
-        vec![("flash", Cache::FLASH), ("backing", Cache::BACKING)]
+    fn members(&self) -> Vec<(Cow<'static, str>, Port)> {
+        vec![("flash".into(), Cache::FLASH), ("backing".into(), Cache::BACKING)]
     }
 
     fn is_write_only(&self) -> bool {

@@ -1,10 +1,12 @@
 //! What the members hold, as it is on the disks.
 
 use super::bands::HomeBands;
-use super::bits::Bits;
+use crate::array::bits::Bits;
 use crate::array::plan::{Method, Segment, add_segment};
 use crate::array::{Columns, Redundancy, RowMap};
+use crate::buffer::BufferSlice;
 use crate::extent::Extent;
+use crate::layer::Context;
 use crate::units::Lba;
 use alloc::vec::Vec;
 
@@ -148,7 +150,7 @@ impl RowMap for Contents {
         is_first.then(|| self.bands.zone_of(column, row / band_blocks)).flatten()
     }
 
-    fn wrote(&mut self, column: usize, rows: Extent) {
+    fn wrote(&mut self, column: usize, rows: Extent, _: BufferSlice, _: &Context<'_>) {
         let bits = match column {
             home if home < self.homes.len() => &mut self.homes[home],
             _ => &mut self.slots,

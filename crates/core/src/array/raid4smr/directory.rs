@@ -2,9 +2,9 @@
 //! blocks one by one.
 
 use super::bands::HomeBands;
-use super::bits::Bits;
 use super::settings::{FirstWrite, Placement, Raid4SmrSettings};
 use super::slots::Slots;
+use crate::array::bits::Bits;
 use crate::extent::Extent;
 use crate::map::{AddressMap, ExtentMap, address_map};
 use crate::units::Lba;

@@ -302,6 +302,7 @@ impl Raid4Smr {
             let Some(ended) = around.rows.next_ended() else { break };
             collector.ended(ended.word, ended.result);
         }
+        self.rows.answer(ctx);
         self.tell(ctx);
     }
 
@@ -365,7 +366,7 @@ impl Layer for Raid4Smr {
                 blocks.for_each(|block| self.directory.zero(block));
             }
         }
-        self.rows.jobs.end_part(job, Ok(()), ctx);
+        self.rows.jobs.end_part(job, Ok(()));
         self.settle(ctx);
     }
 

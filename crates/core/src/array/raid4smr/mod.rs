@@ -7,7 +7,6 @@
 //! what it holds is written to a spare band row, and the slots are free again.
 
 mod bands;
-mod bits;
 mod collection;
 mod collector;
 mod contents;

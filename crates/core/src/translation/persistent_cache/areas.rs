@@ -3,12 +3,12 @@
 use super::disks::{Disks, LOG};
 use super::open_bands::OPEN_BANDS_MAX;
 use super::settings::PersistentCacheSettings;
+use crate::checksums::pages_of;
 use crate::durability::superblock::{FEATURE_HOME_APART, FEATURE_STRETCHES};
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
 use crate::layer::Area;
 use crate::map::{BandId, BandTable};
-use crate::translation::checksums::pages_of;
 use crate::units::BlockCount;
 
 /// Ranges in the set of zeroed blocks beyond which a zero is served by appending zeroes to the log.

@@ -4,11 +4,11 @@ use super::checksums::Origin;
 use super::firmware::RecordOf;
 use super::streams::NEVER;
 use crate::buffer::BufferSlice;
+use crate::checksums::PageRead;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::map::{ExtentLocks, Slab};
 use crate::operation::Request;
-use crate::translation::checksums::PageRead;
 use alloc::collections::VecDeque;
 
 /// A request from above that is being served.

@@ -1,9 +1,9 @@
 //! The tables of the checksums of bands: which of its two places holds a table.
 
 use super::areas::DurableAreas;
+use crate::checksums::{Page, PageId};
 use crate::lifecycle::Uuid;
 use crate::map::BandId;
-use crate::translation::checksums::{Page, PageId};
 
 /// The table of a band: which of its two places holds it, and the generation that its pages must
 /// have. The word of a band without a table is zero.

@@ -14,10 +14,10 @@
 
 use super::records;
 use super::settings::{RingSize, SBlockError, SBlockSettings, SpareSlots, TrackSource};
+use crate::checksums::pages_of;
 use crate::disk::{Geometry, Shingling, TrackTable};
 use crate::durability::JournalSettings;
 use crate::extent::Extent;
-use crate::translation::checksums::pages_of;
 use crate::units::{BLOCK_BYTES, BlockCount};
 use alloc::vec::Vec;
 

@@ -1,7 +1,7 @@
 //! What can be set on a translation by S-blocks, and why a set of settings may not fit a disk.
 
+use crate::checksums::ChecksumSettings;
 use crate::durability::DurabilitySettings;
-use crate::translation::checksums::ChecksumSettings;
 use crate::units::{BLOCK_BYTES, BlockCount, Lba};
 use alloc::sync::Arc;
 use core::fmt;

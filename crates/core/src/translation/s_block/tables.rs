@@ -7,12 +7,12 @@
 use super::layout::Layout;
 use super::work::ReadPart;
 use crate::buffer::BufferSlice;
+use crate::checksums::{
+    ChecksumSettings, Page, PageId, PageRead, Pages, Verdict, is_right, pages_of,
+};
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::Uuid;
-use crate::translation::checksums::{
-    ChecksumSettings, Page, PageId, PageRead, Pages, Verdict, is_right, pages_of,
-};
 use alloc::vec;
 use alloc::vec::Vec;
 

@@ -1,11 +1,11 @@
 //! What is being served: requests, the tasks that they are cut into, and operations on their way.
 
 use crate::buffer::BufferSlice;
+use crate::checksums::PageRead;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::map::Slab;
 use crate::operation::{Request, Tag};
-use crate::translation::checksums::PageRead;
 use alloc::vec::Vec;
 
 /// A request from above.

@@ -2,10 +2,10 @@
 
 use super::codec;
 use super::settings::SegmentSettings;
+use crate::checksums::pages_of;
 use crate::durability::superblock::FEATURE_CHECKSUMS;
 use crate::durability::{JournalSettings, LayerKind};
 use crate::extent::Extent;
-use crate::translation::checksums::pages_of;
 use crate::units::BlockCount;
 
 /// Slots for rewrites that are under way. *Estimated*: each waits for the same disk, so a few keep it

@@ -2,9 +2,9 @@
 //! them: little-endian words.
 
 use super::slots::Noted;
+use crate::checksums::NOTHING;
 use crate::durability::block::{Field, field};
 use crate::lifecycle::OpenError;
-use crate::translation::checksums::NOTHING;
 use alloc::vec::Vec;
 
 /// A run of a slot was written: the data of the record. Its payload is the slot.

@@ -2,7 +2,7 @@
 
 use super::settings::RewriteReach;
 use crate::buffer::BufferSlice;
-use crate::translation::checksums::NOTHING;
+use crate::checksums::NOTHING;
 use alloc::vec::Vec;
 use core::ops::Range;
 

@@ -1,8 +1,8 @@
 //! What can be set on a segment layout, and what cannot be.
 
+use crate::checksums::ChecksumSettings;
 use crate::durability::DurabilitySettings;
 use crate::layer::Port;
-use crate::translation::checksums::ChecksumSettings;
 use crate::units::{BLOCK_BYTES, BlockCount};
 use core::fmt;
 

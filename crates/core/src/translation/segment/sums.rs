@@ -7,14 +7,12 @@
 
 use super::areas::SegmentAreas;
 use crate::buffer::BufferSlice;
+use crate::checksums::{BAD, ChecksumSettings, Page, PageId, PageState, Pages, Verdict, is_right};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::Uuid;
 use crate::map::Slab;
-use crate::translation::checksums::{
-    BAD, ChecksumSettings, Page, PageId, PageState, Pages, Verdict, is_right,
-};
 use alloc::vec::Vec;
 
 /// Blocks of 4 KiB that were read and are to be compared.

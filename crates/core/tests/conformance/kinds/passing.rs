@@ -2,8 +2,10 @@
 
 use super::super::workload;
 use super::{BufferBound, Kind, REQUESTS};
+use imbrex_core::array::raid1::{Raid1, Raid1Keeping};
 use imbrex_core::array::{Level, Raid};
 use imbrex_core::disk::{Geometry, Media};
+use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Layer;
 use imbrex_core::slice::{FlushFailure, Slice};
@@ -86,4 +88,41 @@ pub fn raid(level: Level, disks: &[u64]) -> Kind {
         let below: Vec<_> = below.iter().collect();
         Raid::new(level, &below, 0).expect("plain disks")
     })
+}
+
+/// An array of copies that remembers nothing over a start.
+pub fn raid1(disks: &[u64]) -> Kind {
+    let disks: Vec<_> = disks
+        .iter()
+        .map(|blocks| Geometry::plain(BlockCount(*blocks), Media::Conventional))
+        .collect();
+    let columns = disks.len() as u64;
+    let buffers = BufferBound {
+        blocks: REQUESTS * 2 * columns * (workload::LONGEST + 1),
+        because: "what each request writes to every member",
+    };
+    Kind::new(disks, false, buffers, move |below| {
+        let below: Vec<_> = below.iter().collect();
+        Raid1::new(&below, 0, None, None).expect("plain disks")
+    })
+}
+
+/// An array of copies that keeps what it knows, over disks that write a block whole or not at all.
+pub fn durable_raid1(members: usize) -> Kind {
+    let keeping = Raid1Keeping {
+        durability: DurabilitySettings { ring_blocks: 24, unflushed_blocks_max: 16 },
+        region_rows: 8,
+        memory_bytes: 1 << 12,
+    };
+    let disk = Geometry::plain(BlockCount(140), Media::Conventional);
+    let columns = members as u64;
+    let buffers = BufferBound {
+        blocks: REQUESTS * 2 * columns * (workload::LONGEST + 1) + 200,
+        because: "what each request writes to every member, its journal, tables, and what is compared",
+    };
+    let kind = Kind::new(vec![disk; members], true, buffers, move |below| {
+        let below: Vec<_> = below.iter().collect();
+        Raid1::new(&below, 0, None, Some(keeping)).expect("plain disks")
+    });
+    Kind { whole_blocks: vec![140; members], ..kind }
 }

@@ -3,13 +3,13 @@
 
 use super::PersistentCache;
 use crate::buffer::BufferSlice;
+use crate::checksums::{Page, PageRead, Verdict};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::map::BandId;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
-use crate::translation::checksums::{Page, PageRead, Verdict};
 use crate::translation::persistent_cache::block_map::{ReadPiece, Source};
 use crate::translation::persistent_cache::checksums::{HomeRead, Origin};
 use crate::translation::persistent_cache::requests::Part;

@@ -1,11 +1,11 @@
 //! Reads: each run of blocks where it is now, and compared with its checksums.
 
 use super::SBlocks;
+use crate::checksums::{Page, PageRead, Verdict};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Cause, Operation};
-use crate::translation::checksums::{Page, PageRead, Verdict};
 use crate::translation::s_block::work::{Held, Op, ReadPart};
 use crate::units::BlockCount;
 

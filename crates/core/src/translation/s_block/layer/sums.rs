@@ -1,12 +1,12 @@
 //! The checksums of a rewrite: what was read goes back with the checksum that it had.
 
 use super::SBlocks;
+use crate::checksums::{BAD, PageRead, is_right, word_of};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
-use crate::translation::checksums::{BAD, PageRead, is_right, word_of};
 use crate::translation::s_block::rewrite::Source;
 use crate::translation::s_block::work::{OldPart, Op};
 use crate::units::BlockCount;

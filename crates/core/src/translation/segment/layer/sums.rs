@@ -3,12 +3,12 @@
 use super::jobs::{Aim, Purpose};
 use super::{Segments, TRIES_MAX};
 use crate::buffer::BufferSlice;
+use crate::checksums::{BAD, NOTHING, SUMS_PER_PAGE, Verdict, is_right, word_of};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue};
 use crate::operation::{Cause, Durability, Operation};
 use crate::planted::PlantedBug;
-use crate::translation::checksums::{BAD, NOTHING, SUMS_PER_PAGE, Verdict, is_right, word_of};
 use crate::translation::segment::layout::Place;
 use crate::translation::segment::sums::{Check, PageRead, SegmentPage, Waiter};
 use crate::units::BlockCount;

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 /// What became of blocks that were read.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::translation) enum Verdict {
+pub(crate) enum Verdict {
     /// They are what they must be, or nobody can tell.
     Right,
     Wrong,
@@ -32,7 +32,7 @@ impl Verdict {
 
 /// A page that is being read.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::translation) struct PageRead {
+pub(crate) struct PageRead {
     pub page: Page,
     pub buffer: BufferSlice,
 }
@@ -46,7 +46,7 @@ impl PageRead {
 
 /// The pages of a layer's tables. A `W` waits for a page that is not in memory.
 #[derive(Debug)]
-pub(in crate::translation) struct Pages<W> {
+pub(crate) struct Pages<W> {
     cache: PageCache,
     waiting: Waiting<W>,
     /// Scratch space: the checksums of blocks, and a page.

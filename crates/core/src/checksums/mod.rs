@@ -1,4 +1,4 @@
-//! Tables of checksums on the disk: a part for any translation.
+//! Tables of checksums on the disk: a part for any layer.
 //!
 //! A table says what each block of something is: of a band, a segment, a position. It is a row of
 //! [pages](Page), each a sealed block, so that a page of another disk, another place or another
@@ -12,10 +12,10 @@ mod pages;
 mod waiting;
 mod word;
 
-pub(super) use page::{Page, PageId, PageState, SUMS_PER_PAGE, pages_of};
-pub(super) use pages::{PageRead, Pages, Verdict};
+pub(crate) use page::{Page, PageId, PageState, SUMS_PER_PAGE, pages_of};
+pub(crate) use pages::{PageRead, Pages, Verdict};
 pub use word::{BAD, NOTHING, ZERO_SUM};
-pub(super) use word::{is_right, word_of};
+pub(crate) use word::{is_right, word_of};
 
 /// How a translation keeps checksums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +32,7 @@ impl Default for ChecksumSettings {
 
 impl ChecksumSettings {
     /// Pages that are kept in memory, of so many that there are with so many checksums each at most.
-    pub(super) fn pages_max(&self, pages: u64, sums: u64) -> usize {
+    pub(crate) fn pages_max(&self, pages: u64, sums: u64) -> usize {
         let page_bytes = 4 * sums.min(SUMS_PER_PAGE as u64);
         (self.memory_bytes / page_bytes).min(pages) as usize
     }

@@ -7,16 +7,16 @@ use crate::lifecycle::Uuid;
 use alloc::vec::Vec;
 
 /// Checksums in a page.
-pub(in crate::translation) const SUMS_PER_PAGE: usize = PAYLOAD_BYTES / 4;
+pub(crate) const SUMS_PER_PAGE: usize = PAYLOAD_BYTES / 4;
 
 /// Pages of a table of `sums` checksums.
-pub(in crate::translation) fn pages_of(sums: u64) -> u64 {
+pub(crate) fn pages_of(sums: u64) -> u64 {
     sums.div_ceil(SUMS_PER_PAGE as u64)
 }
 
 /// Which page it is, of all that a layer has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::translation) struct PageId {
+pub(crate) struct PageId {
     /// Where it lies on its port.
     pub address: u64,
     /// The generation of its table. A page of another generation at the same address is another page.
@@ -25,7 +25,7 @@ pub(in crate::translation) struct PageId {
 
 /// A page of a table: what its header says.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::translation) struct Page {
+pub(crate) struct Page {
     /// The member that it lies on.
     pub member: Uuid,
     pub id: PageId,
@@ -37,7 +37,7 @@ pub(in crate::translation) struct Page {
 
 /// What a block that was read as a page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::translation) enum PageState {
+pub(crate) enum PageState {
     /// The page.
     Right,
     /// All zeroes: nothing was ever written there.

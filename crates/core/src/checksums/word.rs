@@ -12,7 +12,7 @@ pub const BAD: u32 = u32::MAX;
 
 /// The word of a block with this checksum.
 #[inline]
-pub(in crate::translation) fn word_of(sum: u32) -> u32 {
+pub(crate) fn word_of(sum: u32) -> u32 {
     match sum ^ ZERO_SUM {
         // No block has the two words that mean something else.
         word if word >= NOTHING => word - 2,
@@ -22,7 +22,7 @@ pub(in crate::translation) fn word_of(sum: u32) -> u32 {
 
 /// True when a block with this checksum is what a table says, or the table does not say.
 #[inline]
-pub(in crate::translation) fn is_right(word: u32, sum: u32) -> bool {
+pub(crate) fn is_right(word: u32, sum: u32) -> bool {
     word == NOTHING || word == word_of(sum)
 }
 

@@ -1,0 +1,72 @@
+//! What members that are away have missed.
+
+use super::RegionShape;
+use super::bits::Bits;
+
+/// The regions that were written while a member was out. It need not be told which: one that comes back gets
+/// all of them anew, which is what it has missed and perhaps more.
+#[derive(Debug)]
+pub struct Missed {
+    shape: RegionShape,
+    regions: Bits,
+}
+
+impl Missed {
+    /// Nothing was written.
+    pub fn new(shape: RegionShape) -> Missed {
+        Missed { shape, regions: Bits::default() }
+    }
+
+    /// A region was written, or is about to be.
+    pub fn add(&mut self, region: u64) {
+        self.regions.set(region, true);
+    }
+
+    /// All members have everything.
+    pub fn clear(&mut self) {
+        self.regions = Bits::default();
+    }
+
+    /// True of a row that a member which was away may not have.
+    pub fn has(&self, row: u64) -> bool {
+        self.regions.get(self.shape.region_of(row))
+    }
+
+    /// The first row from this one on that such a member may not have.
+    pub fn next_row(&self, row: u64) -> Option<u64> {
+        let mut at = row;
+        while at < self.shape.rows() {
+            if self.has(at) {
+                return Some(at);
+            }
+            at = self.shape.end_of_region(at);
+        }
+        None
+    }
+
+    /// The end of the rows from this one on that all were written, or all were not.
+    pub fn end_of_run(&self, row: u64) -> u64 {
+        self.shape.end_of_region(row)
+    }
+
+    /// The regions, in ascending order.
+    pub fn regions(&self) -> impl Iterator<Item = u64> + '_ {
+        core::iter::successors(self.regions.next_set(0), |at| self.regions.next_set(at + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_the_tables_of_a_region_are_missed_together() {
+        let mut missed = Missed::new(RegionShape::new(40, 10));
+        assert_eq!(missed.next_row(0), None);
+        missed.add(2);
+        assert_eq!((missed.next_row(0), missed.next_row(3)), (Some(2), Some(24)));
+        assert_eq!((missed.next_row(30), missed.next_row(34)), (Some(30), None));
+        assert!(missed.has(2) && missed.has(24) && !missed.has(23) && !missed.has(34));
+        assert_eq!((missed.end_of_run(24), missed.regions().collect::<Vec<_>>()), (34, [2].into()));
+    }
+}

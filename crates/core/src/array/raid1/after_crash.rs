@@ -1,0 +1,91 @@
+//! After a crash: what was perhaps being written is made the same on all members, before the first request.
+
+use super::layer::{Raid1, Word};
+use crate::array::keeper::Life;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::layer::Context;
+use alloc::collections::VecDeque;
+
+/// Rows that are compared at once.
+const CHUNK_ROWS: u64 = 1024;
+
+/// A comparison under way.
+#[derive(Debug)]
+pub(super) struct AfterCrash {
+    /// Regions that are left, the one that is being compared first.
+    regions: VecDeque<u64>,
+    /// Rows of that region which are done.
+    done: u64,
+    is_comparing: bool,
+    /// The members are being flushed behind it.
+    is_flushing: bool,
+}
+
+impl AfterCrash {
+    /// Compares these regions.
+    pub fn new(regions: impl Iterator<Item = u64>) -> AfterCrash {
+        let regions = regions.collect();
+        AfterCrash { regions, done: 0, is_comparing: false, is_flushing: false }
+    }
+}
+
+impl Raid1 {
+    /// Goes on with the comparison, if there is one and nothing of it is in flight.
+    pub(super) fn compare_on(&mut self, ctx: &mut Context<'_>) {
+        let Some(after) = &self.after_crash else { return };
+        if after.is_comparing || after.is_flushing {
+            return;
+        }
+        let Some(region) = after.regions.front().copied() else {
+            self.after_crash.as_mut().expect("a comparison").is_flushing = true;
+            return self.flush_members(Word::AfterCrash, ctx);
+        };
+        if !self.hold_tables(core::iter::once(region)) {
+            return self.read_tables(ctx);
+        }
+        let rows = self.map.sums.as_ref().expect("tables").shape().rows_of(region);
+        let after = self.after_crash.as_mut().expect("a comparison");
+        let blocks = CHUNK_ROWS.min(rows.blocks.0 - after.done);
+        let chunk = Extent::new(rows.start.0 + after.done, blocks);
+        after.done += blocks;
+        if after.done == rows.blocks.0 {
+            after.regions.pop_front();
+            after.done = 0;
+        }
+        after.is_comparing = true;
+        self.rows.start_scrub(Word::AfterCrash.number(), chunk, true, &mut self.map, ctx);
+    }
+
+    /// Some rows were compared, or the members were flushed behind all of them.
+    pub(super) fn after_crash_ended(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        let Some(after) = &mut self.after_crash else { return };
+        if !core::mem::take(&mut after.is_comparing) && after.is_flushing {
+            // A member that could not be flushed is out. One that is needed must not lose what was chosen.
+            self.after_crash = None;
+            if let Err(error) = result {
+                self.refusal = Some(error);
+            }
+            return self.opened_when_ready(ctx);
+        }
+        self.compare_on(ctx);
+    }
+
+    /// Says that the array is up, when nothing is to be done before.
+    pub(super) fn opened_when_ready(&mut self, ctx: &mut Context<'_>) {
+        let is_waiting = self.after_crash.is_some() || self.keeper.holds_answers();
+        if self.keeper.life != Life::Opening || is_waiting || !self.is_recovered {
+            return;
+        }
+        let has_all = self.rows.members.have_all(crate::array::Redundancy::Copies);
+        let result = match (has_all, self.refusal) {
+            (false, _) => Err(IoError::Lost),
+            (true, Some(error)) => Err(error),
+            (true, None) => Ok(()),
+        };
+        if result.is_ok() {
+            self.keeper.life = Life::Up;
+        }
+        ctx.opened(result.map_err(crate::lifecycle::OpenError::Io));
+    }
+}

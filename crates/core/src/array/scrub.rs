@@ -1,0 +1,193 @@
+//! Rows whose members are compared, and made right where they are not.
+
+use super::plan::{Method, Segment};
+use super::rows::Owner;
+use super::task::{Step, Task, Work};
+use super::{Columns, Members, RowMap, Rows};
+use crate::counters::Counter;
+use crate::extent::Extent;
+use crate::layer::Context;
+use crate::notice::Notice;
+use crate::operation::{Cause, Operation};
+use alloc::vec::Vec;
+
+/// What a comparison of rows has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Scrubbed {
+    /// Blocks that were not what they must be, or could not be read.
+    pub wrong: u64,
+    /// Those of them that were written again.
+    pub repaired: u64,
+    /// Rows of which no member has the block any more.
+    pub unreadable: u64,
+}
+
+impl Scrubbed {
+    /// Adds what was found elsewhere.
+    pub fn add(&mut self, other: Scrubbed) {
+        self.wrong += other.wrong;
+        self.repaired += other.repaired;
+        self.unreadable += other.unreadable;
+    }
+}
+
+impl Rows {
+    /// Compares the members in some rows: what fails its checksum, or cannot be read, is written again from
+    /// the others. After a crash that is what was perhaps being written, so one of the copies becomes what
+    /// all have. The end comes with the word.
+    pub fn start_scrub<M: RowMap>(
+        &mut self,
+        word: u64,
+        rows: Extent,
+        is_after_crash: bool,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        let task = self.new_task(Work::Scrub { word, is_after_crash }, rows);
+        self.tasks[task].cause = Cause::Scrub;
+        self.lock_or_wait(task, map, ctx);
+    }
+
+    /// All that could be read of rows that are compared is there.
+    pub(super) fn compare<M: RowMap>(
+        &mut self,
+        task: u32,
+        is_after_crash: bool,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        let entry = &mut self.tasks[task];
+        entry.error = None;
+        let sums = ReadSums::of(entry, &self.members, ctx);
+        let mut found = Scrubbed::default();
+        let rows = entry.rows;
+        ctx.count(Counter::ComparedBlocks, rows.blocks.0);
+        entry.segments.clear();
+        for row in rows.start.0..rows.end().0 {
+            let present = self.members.with_row(row);
+            let Some(good) =
+                sums.good(row, present.without(entry.bad.at(row)), is_after_crash, map)
+            else {
+                found.wrong += u64::from(present.len());
+                found.unreadable += u64::from(map.list_unreadable(0, Extent::new(row, 1), ctx));
+                continue;
+            };
+            if is_after_crash {
+                let data = entry.part(entry.old[good.source], Extent::new(row, 1));
+                map.wrote(0, Extent::new(row, 1), data, ctx);
+            }
+            let wrong = present.without(good.columns);
+            if !is_after_crash {
+                for column in wrong.iter() {
+                    let member = self.members.port(column).0;
+                    let block = map.place_of(column, row).0.0;
+                    ctx.notice(Notice::ScrubFound { member, block, is_repaired: true });
+                }
+            }
+            found.wrong += u64::from(wrong.len());
+            found.repaired += u64::from(wrong.len());
+            for column in wrong.iter() {
+                entry.make_new(column, ctx);
+                let one = Extent::new(row, 1);
+                ctx.copy(
+                    entry.part(entry.old[good.source], one),
+                    entry.part(entry.new[column], one),
+                );
+            }
+            if !wrong.is_empty() {
+                entry.segments.push(Segment {
+                    rows: Extent::new(row, 1),
+                    parity: 0,
+                    written: wrong,
+                    read: Columns::NONE,
+                    method: Method::None,
+                });
+            }
+        }
+        if !is_after_crash {
+            ctx.count(Counter::RepairedBlocks, found.repaired);
+        }
+        self.scrubbed.add(found);
+        self.begin_writing(task, map, ctx);
+    }
+
+    /// Plans what is read to compare rows: the block of every member that has it.
+    pub(super) fn read_to_compare<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
+        let rows = self.tasks[task].rows;
+        for column in 0..self.members.columns() {
+            let mut row = rows.start.0;
+            while row < rows.end().0 {
+                let alike = self.members.alike_from(row).min(rows.end().0 - row);
+                let run = Extent::new(row, alike);
+                row += alike;
+                if !self.members.with_row(run.start.0).has(column) {
+                    continue;
+                }
+                self.tasks[task].make_old(column, ctx);
+                let entry = &self.tasks[task];
+                let buffer = entry.part(entry.old[column], run);
+                let to = (column, self.members.port(column));
+                let operation = (Operation::Read, Cause::Scrub);
+                let owner = Owner::Task(task);
+                let issued = self.operations.issue(owner, to, operation, run, buffer, map, ctx);
+                self.tasks[task].outstanding += issued;
+            }
+        }
+        self.tasks[task].step = Step::Reading;
+    }
+
+    /// What was found since the last call.
+    pub fn take_scrubbed(&mut self) -> Scrubbed {
+        core::mem::take(&mut self.scrubbed)
+    }
+}
+
+/// The block of a row that all members must have.
+struct Good {
+    /// A column that has it.
+    source: usize,
+    /// All columns that have it.
+    columns: Columns,
+}
+
+/// The checksums of what was read of each column.
+struct ReadSums {
+    first: u64,
+    by_column: Vec<Vec<u32>>,
+}
+
+impl ReadSums {
+    fn of(task: &Task, members: &Members, ctx: &Context<'_>) -> ReadSums {
+        let of_column = |column: usize| {
+            let mut sums = Vec::new();
+            if task.old[column].blocks > 0 {
+                ctx.checksum(task.old[column], &mut sums);
+            }
+            sums
+        };
+        let by_column = (0..members.columns()).map(of_column).collect();
+        ReadSums { first: task.rows.start.0, by_column }
+    }
+
+    fn sum(&self, column: usize, row: u64) -> u32 {
+        self.by_column[column].get((row - self.first) as usize).copied().unwrap_or_default()
+    }
+
+    /// Which copy of a row is right, of those that could be read. None when none is.
+    fn good<M: RowMap>(
+        &self,
+        row: u64,
+        readable: Columns,
+        is_after_crash: bool,
+        map: &M,
+    ) -> Option<Good> {
+        let is_right = |column: &usize| map.is_right(row, self.sum(*column, row));
+        let right = readable.iter().find(is_right);
+        // Of what was perhaps being written no checksum is known.
+        let source = right.or(readable.iter().next().filter(|_| is_after_crash))?;
+        let sum = self.sum(source, row);
+        let same = readable.iter().filter(|column| self.sum(*column, row) == sum);
+        let columns = same.fold(Columns::NONE, |all, column| all.or(Columns::of(column)));
+        Some(Good { source, columns })
+    }
+}
