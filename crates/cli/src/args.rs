@@ -220,6 +220,11 @@ pub struct ServeArgs {
     /// Let commands break disks on purpose: `fail-reads`, `fail-writes`, `slow`, `hang`, `corrupt`
     #[arg(long)]
     pub allow_faults: bool,
+    /// Run this shell command when a disk or a member of an array is lost, a file is deleted, a rebuild or
+    /// scrub is over, and so on; it is told what has happened in $IMBREX_EVENT, $IMBREX_NODE, $IMBREX_DETAIL and others, and is
+    /// not waited for
+    #[arg(long, value_name = "CMD", value_parser = shell_command)]
+    pub on_event: Option<String>,
     /// Write every request with its time into this file, which `compare` can replay
     #[arg(long, value_name = "OUT")]
     pub record: Option<PathBuf>,
@@ -261,6 +266,14 @@ pub struct ServeArgs {
     /// any other file refused
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+}
+
+/// A text that a shell can run.
+fn shell_command(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("accepted: a shell command, such as 'logger \"$IMBREX_DETAIL\"'".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 /// Arguments of `inspect`.

@@ -5,6 +5,7 @@ use crate::command::{Command, CommandId, CommandKind, CommandReply, Fault};
 use crate::disk::{Disk, DiskCompletion};
 use crate::error::IoError;
 use crate::lifecycle::{OpenError, Start};
+use crate::notice::Notice;
 use crate::operation::Completion;
 use crate::stack::{Arrival, DiskId, NodeId, Stack};
 use crate::units::Instant;
@@ -68,6 +69,11 @@ pub trait Frontend {
     }
     /// What is said of a command: how far it has come, or how it has ended.
     fn reply_to_command(&mut self, _now: Instant, _reply: CommandReply) {}
+    /// Something has happened that a person must know, at a node. Those of the time before the first
+    /// instant of a frontend, when layers come up, are told at that.
+    fn notice(&mut self, _now: Instant, _node: NodeId, _notice: Notice) {}
+    /// So many notices before the next one were dropped, because there were too many.
+    fn notices_dropped(&mut self, _now: Instant, _count: u64) {}
 }
 
 /// Sends nothing: the frontend while layers come up and go down.
@@ -121,6 +127,7 @@ impl Engine {
             self.stack.set_host_is_done(is_done);
             let now = clock.wait(self.next_event(frontend));
             self.run_instant(now, frontend);
+            self.tell_notices(now, frontend);
             observe(now, &self.stack);
         }
     }
@@ -131,6 +138,14 @@ impl Engine {
         while !frontend.finished() {
             let now = clock.wait(self.next_event(frontend));
             self.run_instant(now, frontend);
+            self.tell_notices(now, frontend);
+        }
+    }
+
+    #[inline(always)]
+    fn tell_notices(&mut self, now: Instant, frontend: &mut dyn Frontend) {
+        if self.stack.has_notices() {
+            self.stack.tell_notices(now, frontend);
         }
     }
 

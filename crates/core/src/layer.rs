@@ -9,6 +9,7 @@ use crate::counters::{Counter, Gauge};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::lifecycle::{OpenError, Start};
+use crate::notice::Notice;
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
@@ -226,6 +227,11 @@ impl Context<'_> {
     pub fn tell_progress(&mut self, id: CommandId, done: u64, total: u64) {
         let state = CommandState::Progress { done, total };
         self.router.command_replies.push_back(CommandReply { id, state });
+    }
+
+    /// Says that something has happened which a person must know.
+    pub fn notice(&mut self, notice: Notice) {
+        self.router.notices.push(self.node, notice);
     }
 
     /// Asks to be woken at `instant`, instead of at any instant asked for before.

@@ -9,6 +9,7 @@ use crate::extent::Extent;
 use crate::layer::{Issue, Port};
 use crate::lifecycle::OpenError;
 use crate::map::Slab;
+use crate::notice::{Notice, Notices};
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
@@ -98,6 +99,7 @@ pub(crate) struct Router {
     pub messages: VecDeque<Message>,
     pub disk_ops: VecDeque<(DiskId, DiskOp)>,
     pub command_replies: VecDeque<CommandReply>,
+    pub notices: Notices,
     /// New disks that layers have yet to take.
     pub replacements: Vec<Replacing>,
     pub host_in_flight: u32,
@@ -127,6 +129,7 @@ impl Router {
             messages: VecDeque::new(),
             disk_ops: VecDeque::new(),
             command_replies: VecDeque::new(),
+            notices: Notices::default(),
             replacements: Vec::new(),
             host_in_flight: 0,
             host_is_done: false,
@@ -179,6 +182,9 @@ impl Router {
     pub fn lose(&mut self, node: NodeId) {
         if core::mem::replace(&mut self.node_mut(node).is_lost, true) {
             return;
+        }
+        if self.node(node).disk.is_some() {
+            self.notices.push(node, Notice::DiskLost);
         }
         for (to, port) in self.parents(node) {
             // A layer that comes up later asks for itself.

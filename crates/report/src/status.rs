@@ -40,6 +40,9 @@ pub fn node_status(told: &Value) -> String {
     for line in facts(told) {
         text += &format!("  {line}\n");
     }
+    if let Some(words) = told["file"].as_str() {
+        text += &format!("  file: {words}\n");
+    }
     if let Some(words) = told["when_lost"].as_str() {
         text += &format!("  when lost: {words}\n");
     }

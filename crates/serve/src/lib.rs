@@ -9,6 +9,7 @@ pub mod clock;
 pub mod connections;
 pub mod control;
 pub mod disk;
+pub mod events;
 pub mod file_kind;
 pub mod fsck;
 pub mod image;

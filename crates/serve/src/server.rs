@@ -3,6 +3,7 @@
 use crate::clock::{Poller, Waker, WallClock, WallTime};
 use crate::connections::{Connections, LISTENER, Observer, SIGNALS, WAKER};
 use crate::control::{Commands, Control, ControlSocket};
+use crate::events::{Events, Names, OnEvent, SharedEvents};
 use crate::image::new_random;
 use crate::listener::{Listen, ListenError, Listener};
 use crate::nbd::handshake::Export;
@@ -13,6 +14,7 @@ use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::label::{LabelledOpenError, Labels};
 use imbrex_core::lifecycle::{OpenError, Start};
+use imbrex_core::notice::Notice;
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::{Arrival, NodeId, Stack};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
@@ -105,6 +107,7 @@ pub struct Server {
     control: Option<ControlSocket>,
     commands: Commands,
     labels: Option<KeptLabels>,
+    on_event: Option<OnEvent>,
 }
 
 /// The labels of the disks of a stack, while it is served.
@@ -137,6 +140,7 @@ impl Server {
             control: None,
             commands: Commands::default(),
             labels: None,
+            on_event: None,
         })
     }
 
@@ -173,6 +177,11 @@ impl Server {
     /// Says what commands can be about.
     pub fn take_commands(&mut self, commands: Commands) {
         self.commands = commands;
+    }
+
+    /// Has a command run for each event: what a person must know of the nodes and their files.
+    pub fn run_on_event(&mut self, on_event: OnEvent) {
+        self.on_event = Some(on_event);
     }
 
     /// From now on SIGINT, SIGTERM and SIGHUP stop the server, and a further SIGINT or SIGTERM ends
@@ -294,6 +303,9 @@ impl Server {
         }
         let mut clock = self.clock();
         engine.in_flight_max = u32::MAX;
+        let names = Names::of(&engine.stack, &self.commands.nodes);
+        let events = Events::new(names, self.commands.files.clone(), self.on_event.take());
+        let events = Rc::new(RefCell::new(events));
         let socket = self.control.as_mut().map(ControlSocket::take);
         let control = Control::new(Rc::clone(&self.poller), socket, self.commands);
         let mut connections = Connections::new(
@@ -304,14 +316,18 @@ impl Server {
             self.stop,
             self.observer.take(),
             control,
-        );
+        )
+        .with_events(Rc::clone(&events));
         engine.run(&mut clock, &mut connections, watch);
-        let mut flush = LastFlush::Pending;
+        let mut flush = LastFlush { stage: FlushStage::Pending, events: Rc::clone(&events) };
         engine.run(&mut clock, &mut flush, watch);
-        if let LastFlush::Done(Err(error)) = flush {
-            return Err(ServeError::LastFlush(error));
-        }
-        close(engine, &mut clock, self.labels.as_ref())
+        let result = match flush.stage {
+            FlushStage::Done(Err(error)) => Err(ServeError::LastFlush(error)),
+            _ => close(engine, &mut clock, self.labels.as_ref()),
+        };
+        engine.stack.tell_notices(self.time.now(), &mut flush);
+        events.borrow_mut().end();
+        result
     }
 }
 
@@ -347,7 +363,12 @@ fn system(action: &'static str) -> impl Fn(rustix::io::Errno) -> ServeError {
 }
 
 /// A source of one request: the flush at the end.
-enum LastFlush {
+struct LastFlush {
+    stage: FlushStage,
+    events: SharedEvents,
+}
+
+enum FlushStage {
     Pending,
     InFlight,
     Done(Result<(), IoError>),
@@ -355,14 +376,14 @@ enum LastFlush {
 
 impl Frontend for LastFlush {
     fn next_arrival(&self) -> Option<Instant> {
-        matches!(self, LastFlush::Pending).then_some(Instant::ZERO)
+        matches!(self.stage, FlushStage::Pending).then_some(Instant::ZERO)
     }
 
     fn poll(&mut self, _now: Instant, _buffers: &mut Buffers) -> Option<Arrival> {
-        if !matches!(self, LastFlush::Pending) {
+        if !matches!(self.stage, FlushStage::Pending) {
             return None;
         }
-        *self = LastFlush::InFlight;
+        self.stage = FlushStage::InFlight;
         Some(Arrival {
             tag: Tag(0),
             operation: Operation::Flush,
@@ -372,10 +393,18 @@ impl Frontend for LastFlush {
     }
 
     fn reply(&mut self, _now: Instant, completion: Completion, _buffers: &mut Buffers) {
-        *self = LastFlush::Done(completion.result);
+        self.stage = FlushStage::Done(completion.result);
     }
 
     fn finished(&self) -> bool {
-        matches!(self, LastFlush::Done(_))
+        matches!(self.stage, FlushStage::Done(_))
+    }
+
+    fn notice(&mut self, now: Instant, node: NodeId, notice: Notice) {
+        self.events.borrow_mut().notice(now, node, notice);
+    }
+
+    fn notices_dropped(&mut self, _now: Instant, count: u64) {
+        self.events.borrow_mut().dropped(count);
     }
 }

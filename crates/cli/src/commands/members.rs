@@ -20,7 +20,9 @@ use imbrex_core::stack::{DiskId, NodeId};
 use imbrex_core::units::BlockCount;
 use imbrex_drives::{DiskDesign, MeasuredDisk};
 use imbrex_serve::clock::Waker;
-use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Memory, Overlay};
+use imbrex_serve::disk::{
+    DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Memory, OpenFiles, Overlay,
+};
 use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::image::{ImageDisks, ImageMembers};
 use imbrex_stack::{
@@ -68,6 +70,8 @@ pub struct StackOnFiles {
     pub members: Vec<Member>,
     /// What the disks hold back.
     pub held: HeldWrites,
+    /// The files of the disks, for who looks after them.
+    pub files: OpenFiles,
     /// Where the disks keep what they are told to write, when they are only read.
     overlay: Option<Overlay>,
     config: StackConfig,
@@ -108,6 +112,7 @@ pub fn listed_members(members: &ImageMembers) -> Vec<ListedMember> {
 struct Opening<'a> {
     members: Vec<Member>,
     held: HeldWrites,
+    files: OpenFiles,
     overlay: Option<Overlay>,
     /// The files of the disks that have no backing of their own.
     path_of: &'a dyn Fn(&str) -> Option<PathBuf>,
@@ -201,7 +206,7 @@ impl Opening<'_> {
         match file {
             Ok(file) => {
                 let checked = check_length(disk, path, is_labelled);
-                Ok(checked.map(|()| file.of_node(&disk.name)))
+                Ok(checked.map(|()| file.of_node(&disk.name).listed_in(&self.files)))
             }
             Err(error @ DiskError::NotDirect { .. }) => Err(error),
             Err(error) => Ok(Err(error.to_string())),
@@ -222,6 +227,7 @@ impl StackOnFiles {
         let mut opening = Opening {
             members: Vec::new(),
             held: HeldWrites::default(),
+            files: OpenFiles::default(),
             overlay: files.overlay_bytes_max.map(Overlay::new),
             path_of,
             disks: files.disks,
@@ -235,7 +241,7 @@ impl StackOnFiles {
             ContentKind::Counted,
             &mut |disk: &DiskConfig, design| opening.open(disk, design),
         )?;
-        let Opening { members, held, overlay, .. } = opening;
+        let Opening { members, held, files: open_files, overlay, .. } = opening;
         let Built { mut stack, disks, describe } = built;
         if overlay.is_some() {
             stack.set_read_only();
@@ -260,6 +266,7 @@ impl StackOnFiles {
             describe,
             members,
             held,
+            files: open_files,
             overlay,
             config: config.clone(),
             numbered: plan.members().to_vec(),

@@ -9,7 +9,7 @@ use imbrex_core::stack::NodeId;
 use imbrex_core::units::BlockCount;
 use imbrex_drives::{DiskStatistics, MeasuredDisk};
 use imbrex_serve::clock::Waker;
-use imbrex_serve::disk::{DirectIo, DiskError, FileDisk};
+use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, OpenFiles};
 use imbrex_serve::image::{Image, NewDisk};
 use imbrex_serve::server::SharedLabels;
 use imbrex_stack::{NodeConfig, StackConfig};
@@ -46,6 +46,7 @@ pub struct MemberReplacer {
     places: Vec<Place>,
     direct: DirectIo,
     waker: Waker,
+    open_files: OpenFiles,
     pending: Vec<Pending>,
 }
 
@@ -65,6 +66,7 @@ impl MemberReplacer {
             places: places(stack),
             direct,
             waker,
+            open_files: stack.files.clone(),
             pending: Vec::new(),
         }
     }
@@ -106,7 +108,7 @@ impl MemberReplacer {
         let geometry = place.geometry.clone();
         let file = FileDisk::open(&at, geometry, self.direct, self.waker.clone());
         let file = match file.and_then(|file| file.with_label(&at)) {
-            Ok(file) => file.of_node(name),
+            Ok(file) => file.of_node(name).listed_in(&self.open_files),
             Err(error) => {
                 image.abort_replacement(new);
                 let own = match error {

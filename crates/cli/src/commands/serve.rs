@@ -28,7 +28,9 @@ use imbrex_core::stack::Stack;
 use imbrex_drives::DiskStatistics;
 use imbrex_drives::quantity::parse_size;
 use imbrex_report::human_bytes;
-use imbrex_serve::disk::{DirectIo, OVERLAY_BYTES_MAX};
+use imbrex_serve::control::Commands;
+use imbrex_serve::disk::{DirectIo, OVERLAY_BYTES_MAX, OpenFiles};
+use imbrex_serve::events::OnEvent;
 use imbrex_serve::image::{Image, ImageDisks, create_private_folder, new_random};
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
@@ -60,6 +62,8 @@ struct Served {
     describe: Describe,
     /// What holds it; `None` when its drives are emulated.
     files: Option<Files>,
+    /// Those of its files that are open.
+    open_files: OpenFiles,
     /// Where new disks come from.
     new_disks: NewDisks,
 }
@@ -121,7 +125,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         Some((image, config, data)) => open_image(args, image, config, data, &server)?,
         None => emulate(args, &server)?,
     };
-    let Served { config, mut engine, describe, files, new_disks } = served;
+    let Served { config, mut engine, describe, files, open_files, new_disks } = served;
     let describe = Rc::new(describe);
     refuse_member_as_report(report_file.as_ref(), files.as_ref())?;
     let device_bytes = engine.stack.geometry().blocks.bytes();
@@ -139,7 +143,9 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         let nodes = files.members.iter().map(|member| member.node.clone());
         server.keep_labels(Rc::clone(&files.labels), nodes.collect());
     }
-    server.take_commands(control::commands(args, &mut engine, &describe, new_disks, &live));
+    let commands = control::commands(args, &mut engine, &describe, new_disks, &live);
+    server.take_commands(Commands { files: open_files, ..commands });
+    on_event(args, &config).into_iter().for_each(|on_event| server.run_on_event(on_event));
     let (uri, size) = (server.uri(), human_bytes(device_bytes));
     let mode = files.as_ref().map_or_else(
         || "emulated, contents are not kept".to_string(),
@@ -165,6 +171,17 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     }
     let report = live.report(&describe, &engine.stack, &uri, IMAGE_SEED, arrays);
     finish(report.to_json(), report_file, recording, command)
+}
+
+/// The command that is run for what happens, and what it is told of the device.
+fn on_event(args: &ServeArgs, config: &StackConfig) -> Option<OnEvent> {
+    let command = args.on_event.clone()?;
+    let folder = args.data.as_ref().filter(|_| !args.emulate);
+    let image = folder.map(|folder| {
+        // A folder that has gone since it was opened has the name by which it was opened.
+        std::path::absolute(folder).unwrap_or_else(|_| folder.clone())
+    });
+    Some(OnEvent { command, stack: config.name.clone(), image })
 }
 
 /// What clients find: the device, and each node below a span as a device of its own.
@@ -355,7 +372,7 @@ fn open_image(
             NewDisks::Image(MemberReplacer::new(image, labels, &stack, direct, waker))
         }
     };
-    let StackOnFiles { engine, describe, members, .. } = stack;
+    let StackOnFiles { engine, describe, members, files: open_files, .. } = stack;
     warn_of_damaged_ends(&config, &engine.stack, &describe, &members);
     if image.borrow().was_interrupted() {
         let took_s = started.elapsed().as_secs_f64();
@@ -379,6 +396,7 @@ fn open_image(
         engine,
         describe,
         files: Some(Files { image, members, labels }),
+        open_files,
     })
 }
 
@@ -498,5 +516,12 @@ fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
     server
         .open(&mut engine, Start::Format(Uuid([0; 16])))
         .map_err(|(_, error)| error.to_string())?;
-    Ok(Served { config, engine, describe, files: None, new_disks: NewDisks::Emulated(emulated) })
+    Ok(Served {
+        config,
+        engine,
+        describe,
+        files: None,
+        open_files: OpenFiles::default(),
+        new_disks: NewDisks::Emulated(emulated),
+    })
 }

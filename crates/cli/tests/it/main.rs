@@ -25,6 +25,7 @@ mod mirror;
 mod outputs;
 mod parity;
 mod serve_drive_managed;
+mod serve_events;
 mod serve_files;
 mod serve_lost;
 mod serve_members;

@@ -381,6 +381,37 @@ fn serve(dir: &Path) -> Option<End> {
     Some(End { facts, is_mirrored: same_data(&dir.join("first"), &third) })
 }
 
+/// `imbrex control` on a node of a server of this process.
+fn control(server: &TestServer, arguments: &[&str]) -> std::process::Output {
+    let mut command = crate::served::imbrex();
+    command.arg("control").arg(server.control()).args(arguments);
+    command.output().expect("the program")
+}
+
+#[test]
+fn a_mirror_is_scrubbed_by_the_command_at_its_rate() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let members = dir.path().to_path_buf();
+    let server = TestServer::of(move |server| served(server, &members));
+    // So that it takes a second.
+    let rate = format!("{}B/s", BLOCKS * BLOCK_BYTES);
+    let since = std::time::Instant::now();
+    let output = control(&server, &["mirror", "scrub", "--rate", &rate]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(output.stdout, b"mirror: done\n");
+    assert!(since.elapsed() >= Duration::from_millis(700), "not at its rate");
+    let since = std::time::Instant::now();
+    assert!(control(&server, &["mirror", "scrub"]).status.success());
+    assert!(since.elapsed() < PATIENCE);
+    let output = control(&server, &["first", "scrub"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("accepted by `scrub`: mirror"), "{said}");
+    server.stop.stop();
+    server.join().expect("a good end");
+}
+
 #[test]
 fn a_mirror_is_degraded_replaced_and_rebuilt_alike_through_both_doors() {
     let dir = tempfile::tempdir().expect("a directory");

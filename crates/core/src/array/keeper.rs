@@ -163,6 +163,11 @@ impl Keeper {
         self.recorded.iter().all(|record| record.state == State::In)
     }
 
+    /// True when a column is recorded as out.
+    pub fn is_recorded_out(&self, column: usize) -> bool {
+        self.recorded[column].state == State::Out
+    }
+
     /// True when a member is recorded as out.
     pub fn has_out(&self) -> bool {
         self.recorded.iter().any(|record| record.state == State::Out)

@@ -7,6 +7,7 @@ use crate::command::{
     OnReplacement, Without,
 };
 use crate::disk::Geometry;
+use crate::engine::Frontend;
 use crate::layer::Port;
 use crate::router::{Message, Replacing, Stage};
 use crate::units::Instant;
@@ -169,6 +170,30 @@ impl Stack {
     pub fn takes_replacement(&self, disk: DiskId) -> bool {
         let concerned = self.concerned(self.router.node_of(disk));
         concerned.refusing.is_none() && !concerned.taking.is_empty()
+    }
+
+    /// True when there is something to tell that a person must know.
+    #[inline]
+    pub(crate) fn has_notices(&self) -> bool {
+        !self.router.notices.is_empty()
+    }
+
+    /// Hands over what a person must know. The engine does so at each instant; what layers say while they
+    /// come up waits for the first one, and what they say while they go down for whoever calls this.
+    #[cold]
+    pub fn tell_notices(&mut self, now: Instant, frontend: &mut dyn Frontend) {
+        let dropped = self.router.notices.take_dropped();
+        if dropped > 0 {
+            frontend.notices_dropped(now, dropped);
+        }
+        while let Some((node, notice)) = self.router.notices.pop() {
+            frontend.notice(now, node, notice);
+        }
+    }
+
+    /// The nodes behind the ports of a node, in their order; none of a disk.
+    pub fn below(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        self.router.node(node).ports.iter().map(|port| port.below)
     }
 
     pub(crate) fn end_command(&mut self, id: CommandId, result: Result<(), CommandError>) {

@@ -13,6 +13,7 @@ use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::{Context, Issue, Layer, Port};
 use imbrex_core::lifecycle::{OpenError, Start, Uuid};
+use imbrex_core::notice::Notice;
 use imbrex_core::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use imbrex_core::stack::{Arrival, DiskId, NodeId, StackBuilder};
 use imbrex_core::units::{BlockCount, Instant};
@@ -83,8 +84,9 @@ impl Layer for Any {
         });
     }
 
-    fn lost(&mut self, port: Port, _ctx: &mut Context<'_>) {
+    fn lost(&mut self, port: Port, ctx: &mut Context<'_>) {
         self.note(format!("lost {}", port.0));
+        ctx.notice(Notice::MemberLost { member: port.0 });
     }
 
     fn on_replacement(&self) -> OnReplacement {
@@ -151,6 +153,7 @@ struct Script {
     buffers: Vec<BufferSlice>,
     replies: Vec<Result<(), IoError>>,
     said: Vec<CommandReply>,
+    notices: Vec<(NodeId, Notice)>,
     asked: usize,
 }
 
@@ -161,6 +164,7 @@ impl Script {
             buffers: Vec::new(),
             replies: Vec::new(),
             said: Vec::new(),
+            notices: Vec::new(),
             asked: 0,
         }
     }
@@ -224,6 +228,10 @@ impl Frontend for Script {
 
     fn reply_to_command(&mut self, _now: Instant, reply: CommandReply) {
         self.said.push(reply);
+    }
+
+    fn notice(&mut self, _now: Instant, node: NodeId, notice: Notice) {
+        self.notices.push((node, notice));
     }
 }
 
@@ -300,6 +308,29 @@ fn a_disk_that_is_told_to_fail_is_lost_once_with_what_is_in_flight() {
     assert_eq!(diary, expected);
     let lost = world.nodes.map(|node| world.engine.stack.is_lost(node));
     assert_eq!(lost, [false, true, true, false]);
+}
+
+#[test]
+fn a_lost_disk_and_what_a_layer_says_of_it_are_told_once_and_at_a_start_too() {
+    let mut world = world(OnReplacement::PassesOn);
+    world.open().expect("both disks are there");
+    let [first, second, _, top] = world.nodes;
+    let fail = |node, id| Deed::Command(node, id, CommandKind::Fail);
+    let deeds = vec![(0, fail(second, 1)), (0, fail(second, 2)), (9000, fail(first, 3))];
+    let (script, _) = world.play(deeds);
+    let expected = [
+        (second, Notice::DiskLost),
+        (top, Notice::MemberLost { member: 1 }),
+        (first, Notice::DiskLost),
+        (top, Notice::MemberLost { member: 0 }),
+    ];
+    assert_eq!(script.notices, expected);
+
+    let mut degraded = world_with(PassOn::new(OnReplacement::PassesOn));
+    degraded.engine.stack.lose_disk(DiskId(1));
+    degraded.open().expect("one disk is enough");
+    let (script, _) = degraded.play(vec![(0, Deed::Read(1))]);
+    assert_eq!(script.notices, [(degraded.nodes[1], Notice::DiskLost)]);
 }
 
 #[test]

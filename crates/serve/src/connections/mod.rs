@@ -18,6 +18,7 @@ mod tests;
 
 use crate::clock::{Poller, WallTime};
 use crate::control::Control;
+use crate::events::SharedEvents;
 use crate::nbd::handshake::Export;
 use connection::{Connection, Phase};
 use imbrex_core::buffer::Buffers;
@@ -25,8 +26,9 @@ use imbrex_core::command::CommandReply;
 use imbrex_core::engine::CommandArrival;
 use imbrex_core::engine::Frontend;
 use imbrex_core::error::IoError;
+use imbrex_core::notice;
 use imbrex_core::operation::{Completion, Operation};
-use imbrex_core::stack::Arrival;
+use imbrex_core::stack::{Arrival, NodeId};
 use imbrex_core::units::{Duration, Instant};
 use log::{Log, Notice};
 use memory::Memory;
@@ -169,6 +171,8 @@ pub(crate) struct Connections {
     observer: Option<Observer>,
     /// Commands to nodes, beside the requests.
     control: Control,
+    /// What happens to nodes; `None` where nobody is told.
+    events: Option<SharedEvents>,
 }
 
 impl Connections {
@@ -202,7 +206,15 @@ impl Connections {
             log: Log::to_standard_error(),
             observer,
             control,
+            events: None,
         }
+    }
+
+    /// The same clients; what happens to nodes is told to `events`.
+    #[must_use]
+    pub fn with_events(mut self, events: SharedEvents) -> Connections {
+        self.events = Some(events);
+        self
     }
 
     /// The connection, unless it is closed.
@@ -377,14 +389,31 @@ impl Frontend for Connections {
     }
 
     fn next_command(&self) -> Option<Instant> {
-        self.control.next_event()
+        let events = self.events.as_ref();
+        let look = events.and_then(|events| events.borrow().next_look());
+        self.control.next_event().into_iter().chain(look).min()
     }
 
-    fn poll_command(&mut self, _now: Instant) -> Option<CommandArrival> {
+    fn poll_command(&mut self, now: Instant) -> Option<CommandArrival> {
+        if let Some(events) = &self.events {
+            events.borrow_mut().look_if_due(now);
+        }
         self.control.pop_ready()
     }
 
     fn reply_to_command(&mut self, now: Instant, reply: CommandReply) {
         self.control.reply(now, reply);
+    }
+
+    fn notice(&mut self, now: Instant, node: NodeId, notice: notice::Notice) {
+        if let Some(events) = &self.events {
+            events.borrow_mut().notice(now, node, notice);
+        }
+    }
+
+    fn notices_dropped(&mut self, _now: Instant, count: u64) {
+        if let Some(events) = &self.events {
+            events.borrow_mut().dropped(count);
+        }
     }
 }

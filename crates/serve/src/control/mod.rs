@@ -16,7 +16,7 @@ pub use status::{DeviceFigures, Figures, NodeFigures};
 pub use targets::{ControlDisk, ControlNode};
 
 use crate::clock::Poller;
-use crate::disk::Faults;
+use crate::disk::{Faults, OpenFiles};
 use crate::listener::{ListenError, Listener};
 use crate::signals::say;
 use client::{Client, Received};
@@ -73,6 +73,8 @@ pub struct Commands {
     pub is_read_only: bool,
     /// What `status` tells beside what the layers say.
     pub figures: Option<Figures>,
+    /// The files of the disks, of which `status` tells whether they are still there, and events too.
+    pub files: OpenFiles,
 }
 
 /// A command that is not yet answered.
@@ -410,8 +412,7 @@ impl Control {
             CommandState::Ended(Ok(status)) => {
                 let it = &mut self.under_way[index];
                 let node = &it.nodes[(reply.id.0 - it.id.0) as usize];
-                let figures = self.commands.figures.as_ref();
-                it.ended.push(status::of_node(node, &status, &self.targets, figures));
+                it.ended.push(status::of_node(node, &status, &self.targets, &self.commands));
                 if it.ended.len() == it.nodes.len() {
                     let ended = self.under_way.remove(index);
                     let result = self.settle(&ended, Ok(()));

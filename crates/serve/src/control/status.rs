@@ -1,5 +1,6 @@
 //! What `status` says of nodes and of the device.
 
+use super::Commands;
 use super::targets::{ControlNode, Targets};
 use imbrex_core::command::{NodeStatus, Without};
 use imbrex_core::counters::Counts;
@@ -24,8 +25,9 @@ pub(super) fn of_node(
     node: &ControlNode,
     status: &NodeStatus,
     targets: &Targets,
-    figures: Option<&Figures>,
+    commands: &Commands,
 ) -> Value {
+    let figures = commands.figures.as_ref();
     let mut facts: Map<String, Value> = Map::new();
     let counts = status.counts.as_deref();
     let counted = figures.zip(counts).map(|(figures, counts)| (figures.of_node)(node.node, counts));
@@ -36,6 +38,9 @@ pub(super) fn of_node(
     let mut told = json!({"node": node.name, "is_lost": status.is_lost, "facts": facts});
     // Other commands are answered without.
     if counts.is_some() {
+        if let Some(words) = commands.files.words_of(&node.name) {
+            told["file"] = json!(words);
+        }
         told["when_lost"] = json!(when_lost(node, targets));
     }
     told

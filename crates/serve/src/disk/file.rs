@@ -1,6 +1,7 @@
 //! A file or a block device as a disk.
 
 use super::bounce::{Bounce, Spare};
+use super::open_files::OpenFiles;
 use super::watch::Watch;
 use super::workers::{Task, Workers, read_at, write_at, write_zeroes, zero_at};
 use crate::clock::Waker;
@@ -183,8 +184,8 @@ impl FileDisk {
             return Err(DiskError::TooShort { path: path.to_owned(), bytes, needed });
         }
         let file_system = rustix::fs::fstatfs(&file).map_err(|errno| error(errno.into()))?;
-        let watch = Watch::new(path, &file, needed).map_err(error)?;
         let file = Arc::new(file);
+        let watch = Watch::new(path, &file, needed).map_err(error)?;
         Ok(FileDisk {
             geometry,
             watch,
@@ -220,8 +221,15 @@ impl FileDisk {
 
     /// The same disk, which says the name of its node when it has something to say.
     #[must_use]
-    pub fn of_node(mut self, node: &str) -> FileDisk {
+    pub fn of_node(self, node: &str) -> FileDisk {
         self.watch.set_node(node);
+        self
+    }
+
+    /// The same disk, whose file is one of `files`: whoever serves looks after them.
+    #[must_use]
+    pub fn listed_in(self, files: &OpenFiles) -> FileDisk {
+        self.watch.share(files);
         self
     }
 

@@ -5,13 +5,16 @@
 //! a write behind it leaves a hole of zeroes where there was data. So the length is looked at before
 //! writes, once for all of an instant, and at every flush.
 
+use super::open_files::{OpenFile, OpenFiles};
 use crate::signals::say;
 use imbrex_core::error::IoError;
 use imbrex_core::units::Instant;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// Errors that say that the whole disk has gone, and not a part of it.
 const GONE: [Errno; 11] = [
@@ -30,33 +33,32 @@ const GONE: [Errno; 11] = [
 
 /// Looks after the file of a disk. That it is lost is for ever, and is said once on standard error.
 pub(super) struct Watch {
-    node: Option<String>,
-    path: PathBuf,
+    /// What others may ask of it. A block device cannot be cut or deleted; its errors tell.
+    open: Rc<OpenFile>,
     needed_bytes: u64,
-    /// A block device cannot be cut or deleted; its errors tell.
-    is_file: bool,
     is_lost: bool,
-    is_deletion_told: bool,
     looked_at: Option<Instant>,
 }
 
 impl Watch {
     /// Looks after a file that must hold `needed_bytes`.
-    pub fn new(path: &Path, file: &File, needed_bytes: u64) -> io::Result<Watch> {
+    pub fn new(path: &Path, file: &Arc<File>, needed_bytes: u64) -> io::Result<Watch> {
         Ok(Watch {
-            node: None,
-            path: path.to_owned(),
+            open: Rc::new(OpenFile::new(path, file, file.metadata()?.is_file())),
             needed_bytes,
-            is_file: file.metadata()?.is_file(),
             is_lost: false,
-            is_deletion_told: false,
             looked_at: None,
         })
     }
 
     /// The node that the disk is, for what is said of it.
-    pub fn set_node(&mut self, node: &str) {
-        self.node = Some(node.to_owned());
+    pub fn set_node(&self, node: &str) {
+        self.open.set_node(node);
+    }
+
+    /// Whoever has `files` looks after the file too.
+    pub fn share(&self, files: &OpenFiles) {
+        files.add(&self.open);
     }
 
     /// The file must hold so much.
@@ -65,8 +67,8 @@ impl Watch {
     }
 
     /// The file has no name that could be deleted, and nobody else can cut it.
-    pub fn has_no_name(&mut self) {
-        self.is_file = false;
+    pub fn has_no_name(&self) {
+        self.open.has_no_name();
     }
 
     /// True when the disk is lost.
@@ -102,18 +104,12 @@ impl Watch {
 
     /// Looks at a flush, or before something is written. `Err`: the disk is lost.
     pub fn look(&mut self, file: &File) -> Result<(), IoError> {
-        if self.is_file
+        if self.open.has_name()
             && !self.is_lost
             && let Ok(stat) = rustix::fs::fstat(file)
         {
             self.judge_length(stat.st_size as u64);
-            if stat.st_nlink == 0 && !self.is_deletion_told {
-                self.is_deletion_told = true;
-                self.say(
-                    " was deleted: it is served until the server ends, and all that is on it is gone \
-                     then; copy what is needed before",
-                );
-            }
+            self.open.judge(&stat);
         }
         match self.is_lost {
             true => Err(IoError::Lost),
@@ -123,11 +119,7 @@ impl Watch {
 
     /// Something is said of the disk, with its node and its file.
     pub fn say(&self, words: &str) {
-        let path = self.path.display();
-        match &self.node {
-            Some(node) => say(&format!("node `{node}`: {path}{words}")),
-            None => say(&format!("{path}{words}")),
-        }
+        say(&self.open.sentence(words));
     }
 
     /// The end of a block device is found as that of a file is.
@@ -148,7 +140,7 @@ impl Watch {
 
     fn lose(&mut self, reason: &str) {
         if !self.is_lost {
-            self.say(&format!(" is lost: {reason}; from now on everything on it fails"));
+            self.open.lose(&format!(" is lost: {reason}; from now on everything on it fails"));
         }
         self.is_lost = true;
     }

@@ -4,6 +4,7 @@ mod bounds;
 mod client;
 mod control;
 mod control_hostile;
+mod events;
 mod exports;
 mod faults;
 mod file_disk;

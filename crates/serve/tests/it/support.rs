@@ -166,7 +166,7 @@ impl TestServer {
 
     /// A server over any stack, made on the thread of the server. It takes commands on the socket
     /// [`control`](Self::control).
-    pub fn of(build: impl FnOnce(&Server) -> Served + Send + 'static) -> TestServer {
+    pub fn of(build: impl FnOnce(&mut Server) -> Served + Send + 'static) -> TestServer {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("s");
         let events = Events::default();
@@ -177,7 +177,7 @@ impl TestServer {
                 let listen = Listen::Unix(socket.clone());
                 let mut server = Server::bind(&listen).expect("a free socket");
                 server.bind_control(&control_of(&socket)).expect("a free path");
-                let served = build(&server);
+                let served = build(&mut server);
                 let handles = (server.uri(), server.stop_handle());
                 sender.send(handles).expect("a waiting test");
                 server.observe(Box::new(move |event| {

@@ -10,7 +10,7 @@ use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
 use imbrex_core::stack::NodeId;
 use imbrex_serve::control::{Commands, ControlNode, Figures, NewDisk, Replacer};
-use imbrex_serve::disk::Faults;
+use imbrex_serve::disk::{Faults, OpenFiles};
 use imbrex_serve::listener::ListenError;
 use imbrex_serve::server::{ServeError, Server};
 use imbrex_stack::Describe;
@@ -98,6 +98,7 @@ pub fn commands(
         faults,
         is_read_only: args.read_only,
         figures: Some(figures(describe, live)),
+        files: OpenFiles::default(),
     }
 }
 

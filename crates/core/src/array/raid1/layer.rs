@@ -356,7 +356,7 @@ impl Raid1 {
             let is_gone = ctx.is_lost(port);
             let is_out = self.keeper.ledger.copy_state(port) == CopyState::Out;
             if is_gone || is_out {
-                let was_out = self.rows.members.state(column) == State::Out;
+                let was_out = self.keeper.is_recorded_out(column);
                 if !is_gone && !self.keeper.is_another(column, ctx) {
                     // One that nobody has recorded out is older than it was.
                     self.returning.push((column, !was_out));
@@ -382,7 +382,8 @@ impl Raid1 {
 
     /// Takes note of members that are lost, and have it recorded.
     fn note(&mut self, ctx: &mut Context<'_>) {
-        if !core::mem::take(&mut self.rows.has_changed) || !self.keeps() || !self.is_recovered {
+        let may_record = self.keeps() && self.is_recovered;
+        if !may_record || !core::mem::take(&mut self.rows.has_changed) {
             return;
         }
         if !self.rows.members.have_all(Redundancy::Copies) {
@@ -563,7 +564,7 @@ impl Raid1 {
                 self.job_ended(ended, ctx);
             } else if let Some(event) = self.keeper.ledger.next_event() {
                 self.handle(event, ctx);
-            } else if !self.rows.has_changed {
+            } else if !(self.rows.has_changed && self.keeps() && self.is_recovered) {
                 break;
             }
         }
@@ -579,7 +580,7 @@ impl Raid1 {
         self.scrub_on(ctx);
         self.repair(ctx);
         self.close_when_over(ctx);
-        if self.rows.has_ended() || self.rows.has_changed {
+        if self.rows.has_ended() || self.rows.has_changed && self.is_recovered {
             return self.end_event(ctx);
         }
         if let Some(event) = self.keeper.ledger.next_event() {
@@ -600,8 +601,9 @@ impl Raid1 {
         let clearing = self.regions.due_at().filter(|_| may_clear && !ctx.is_read_only());
         let alarms =
             [self.keeper.alarm(), self.rows.alarm(ctx.now()), clearing, self.scrub_alarm()];
-        match alarms.into_iter().flatten().min() {
-            Some(at) => ctx.wake_at(at.max(ctx.now() + crate::units::Duration(1))),
+        // What is due already waits for something else than time.
+        match alarms.into_iter().flatten().filter(|at| *at > ctx.now()).min() {
+            Some(at) => ctx.wake_at(at),
             None => ctx.cancel_wake(),
         }
     }

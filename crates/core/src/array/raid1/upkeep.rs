@@ -204,6 +204,11 @@ impl Raid1 {
         if regions.is_empty() {
             return;
         }
+        // Of one that was marked and not written yet the table may be away.
+        if !self.hold_tables(regions.iter().copied()) {
+            self.regions.not_cleared();
+            return self.read_tables(ctx);
+        }
         let clearing = Clearing { regions: regions.clone(), ..Clearing::default() };
         self.upkeep.clearing = Some(Clearing { outstanding: 1, ..clearing });
         regions.iter().for_each(|region| self.write_table(*region, ctx));
