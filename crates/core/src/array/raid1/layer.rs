@@ -351,6 +351,11 @@ impl Raid1 {
         if let Some(sums) = &mut self.map.sums {
             sums.of_set(self.keeper.ledger.set());
         }
+        if ctx.is_planted(PlantedBug::ArrayNotComparedAfterCrash) {
+            self.after_crash = None;
+        }
+        // Of what was perhaps being written the checksums are known behind the comparison: no rebuild reads before.
+        self.rows.is_resting = self.after_crash.is_some();
         for column in 0..self.map.columns() {
             let port = self.rows.members.port(column);
             let is_gone = ctx.is_lost(port);
@@ -372,9 +377,6 @@ impl Raid1 {
             }
         }
         self.is_recovered = true;
-        if ctx.is_planted(PlantedBug::ArrayNotComparedAfterCrash) {
-            self.after_crash = None;
-        }
         self.note(ctx);
         self.compare_on(ctx);
         self.opened_when_ready(ctx);
