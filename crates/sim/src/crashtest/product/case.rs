@@ -300,13 +300,13 @@ impl<'a> Recorded<'a> {
         let array = &self.site.array;
         let lacking = up.life.lacking();
         let is_mixed = !presence.is_honest();
-        if is_mixed && self.site.is_labelled {
+        if self.labels_tell(wreck, presence) {
             return Err("disks that do not belong were taken".to_string());
         }
         if matches!(presence, Presence::Swapped(..)) && array.ports.len() == 2 {
             return Err("swapped members were taken".to_string());
         }
-        if is_mixed && lacking == 0 && presence_is_of_a_member(self, wreck, presence) {
+        if is_mixed && lacking == 0 && !array.has_spares() {
             return Err("a disk that does not belong counts as having everything".to_string());
         }
         let must_be_whole = wreck.fates.good() == array.columns()
@@ -352,12 +352,4 @@ impl<'a> Recorded<'a> {
         let blocks = self.site.stack.shape().blocks;
         agree(&self.site.array, &self.site.places, blocks, &good, medium)
     }
-}
-
-/// True when the disk that does not belong is in the place of a member: all others are needed then.
-fn presence_is_of_a_member(recorded: &Recorded<'_>, wreck: &Wreck, presence: &Presence) -> bool {
-    let ports = 0..recorded.site.array.ports.len();
-    let others = ports.filter(|port| !presence.is_about(*port));
-    let good = others.filter(|port| wreck.fates.of[*port] == super::fates::Fate::Good);
-    good.count() < recorded.site.array.columns()
 }

@@ -99,7 +99,12 @@ impl Recorded<'_> {
         }
         let others: Vec<usize> = (0..array.ports.len()).filter(|it| *it != port).collect();
         let other = others[rng.below(others.len() as u64) as usize];
-        all.push(Presence::Swapped(port, other));
+        // Without labels those that are in their place go on, if they know that they have everything.
+        let is_known = |good: usize| good != port && good != other;
+        let is_known = wreck.fates.good_ports().any(is_known);
+        if is_known || self.site.is_labelled || others.len() == 1 {
+            all.push(Presence::Swapped(port, other));
+        }
         // The others must have everything: what is in the place is no help.
         let others_have_all = wreck.fates.good_ports().any(|good| good != port);
         if others_have_all && self.may_lack(wreck, &[port]) {
@@ -112,7 +117,18 @@ impl Recorded<'_> {
                 all.extend(vec![Presence::Older(port); 3]);
             }
         }
-        all.swap_remove(rng.below(all.len() as u64) as usize)
+        match all.len() {
+            0 => self.presence_of_all(rng),
+            some => all.swap_remove(rng.below(some as u64) as usize),
+        }
+    }
+
+    /// True when labels tell that something is not what it must be. An older copy beside a disk that has taken
+    /// its place since is not told by them: the label of that one is new.
+    pub(super) fn labels_tell(&self, wreck: &Wreck, presence: &Presence) -> bool {
+        let are_same = self.door.at(0).media == wreck.description.media;
+        let is_older = matches!(presence, Presence::Older(_));
+        self.site.is_labelled && !presence.is_honest() && (are_same || !is_older)
     }
 
     /// True when the array has all blocks without these ports.

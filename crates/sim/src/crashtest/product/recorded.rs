@@ -118,8 +118,8 @@ impl<'a> Recorded<'a> {
         let mut rng = Rng::new(site.seed, 201);
         let mut up = format(site)?;
         let door = Door::new(site, Description::first(site), vec![0; site.disks()]);
-        let story = Story::draw(&site.array, port, &mut rng);
         let returns = rng.below(RETURNS_EVERY) == 0 && !site.array.ports[port].is_spare;
+        let story = Story::draw(&site.array, port, returns, &mut rng);
         if returns {
             up = without_a_port(site, up, port, &mut rng)?;
         }

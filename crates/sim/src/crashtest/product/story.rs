@@ -194,10 +194,14 @@ impl Plot<'_> {
 const KINDS: u64 = 8;
 
 impl Story {
-    /// The first life of a device, which is about one of its ports.
-    pub fn draw(array: &ArrayOfStack, port: usize, rng: &mut Rng) -> Story {
+    /// The first life of a device, which is about one of its ports. It may be one that comes back.
+    pub fn draw(array: &ArrayOfStack, port: usize, returns: bool, rng: &mut Rng) -> Story {
         let requests = 40 + rng.below(40) as usize;
-        let kind = rng.below(KINDS);
+        let kind = match rng.below(KINDS) {
+            // No other one may go before it has everything.
+            1 if returns && array.may_lack() == 1 => KINDS,
+            kind => kind,
+        };
         let mut plot = Plot { rng, array, at: 4, events: Vec::new() };
         let mut ends_lost = false;
         match kind {
@@ -276,6 +280,8 @@ impl Story {
         let lacking = |port: &usize| matches!(fates.of[*port], Fate::Stale | Fate::Target);
         let lacking = (0..array.ports.len()).find(lacking);
         let may_lack_more = fates.good() + array.may_lack() > array.columns();
+        // Where nobody has told who has everything, it may be any.
+        let lacking = lacking.filter(|_| fates.good() + array.may_lack() >= array.columns());
         match (missing.first(), plot.rng.below(4)) {
             (Some(port), 0 | 1) => {
                 let disk = array.ports[*port].disk;
