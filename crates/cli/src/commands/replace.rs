@@ -147,8 +147,14 @@ impl MemberReplacer {
             let label = disk.label();
             self.labels.borrow_mut().replace(place.index, label.number, label.random);
         }
+        let own = image.node_path(disk.node());
         drop(image);
         self.config = config;
+        // A file of the image gets the name that the lost one had.
+        let named = self.config.node(disk.node()).and_then(NodeConfig::disk);
+        if let (Some(path), Some(None)) = (own, named.map(|disk| &disk.backing)) {
+            self.open_files.renamed(disk.node(), &path);
+        }
         let in_use: Vec<PathBuf> = self.files().map(|(_, path)| path).collect();
         self.image.borrow().remove_leftovers(&in_use);
         Ok(())

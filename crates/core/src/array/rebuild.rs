@@ -7,6 +7,7 @@ use crate::command::{CommandError, CommandId, Rate};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
+use crate::notice::Notice;
 use crate::operation::Cause;
 use crate::planted::PlantedBug;
 use crate::units::{BLOCK_BYTES, Duration, Instant};
@@ -125,14 +126,16 @@ impl Rows {
     }
 
     /// Puts a spare in the place of a member that is out, and begins to rebuild it.
-    fn let_spare_step_in<M: RowMap>(&mut self, map: &M, ctx: &Context<'_>) {
+    fn let_spare_step_in<M: RowMap>(&mut self, map: &M, ctx: &mut Context<'_>) {
         let Some(column) = self.members.missing() else { return };
+        let member = self.members.port(column).0;
         if self.rebuild.is_none()
             && !self.is_resting
             && !self.members.is_blank(column)
             && self.can_rebuild(map)
             && self.members.step_in(column)
         {
+            ctx.notice(Notice::SpareTaken { member, port: self.members.port(column).0 });
             self.begin_rebuild(column, None, map, ctx);
         }
     }
@@ -393,6 +396,10 @@ impl Rows {
 
     fn end_rebuild<M: RowMap>(&mut self, map: &M, ctx: &mut Context<'_>) {
         let Some(rebuild) = self.rebuild.take() else { return };
+        if !rebuild.keeps_rows {
+            let member = self.members.port(rebuild.column).0;
+            ctx.notice(Notice::RebuildEnded { member, is_whole: rebuild.stopped.is_none() });
+        }
         self.has_changed = true;
         // After a second loss what it has of its rows is worth all the more.
         let has_failed = rebuild.stopped.is_some() && !rebuild.keeps_rows;

@@ -17,6 +17,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
 use crate::map::Slab;
+use crate::notice::Notice;
 use crate::operation::{Cause, Completion, Durability, Operation};
 use crate::planted::PlantedBug;
 use alloc::collections::VecDeque;
@@ -572,6 +573,11 @@ impl Rows {
 
     fn lost_column<M: RowMap>(&mut self, column: usize, map: &M, ctx: &mut Context<'_>) {
         self.has_changed = true;
+        let member = self.members.port(column).0;
+        ctx.notice(match self.members.have_all(map.redundancy()) {
+            true => Notice::MemberLost { member },
+            false => Notice::SecondLoss { member },
+        });
         self.stop_rebuild_without(column, map, ctx);
     }
 

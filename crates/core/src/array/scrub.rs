@@ -7,6 +7,7 @@ use super::{Columns, Members, RowMap, Rows};
 use crate::counters::Counter;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::notice::Notice;
 use crate::operation::{Cause, Operation};
 use alloc::vec::Vec;
 
@@ -76,6 +77,13 @@ impl Rows {
                 map.wrote(0, Extent::new(row, 1), data, ctx);
             }
             let wrong = present.without(good.columns);
+            if !is_after_crash {
+                for column in wrong.iter() {
+                    let member = self.members.port(column).0;
+                    let block = map.place_of(column, row).0.0;
+                    ctx.notice(Notice::ScrubFound { member, block, is_repaired: true });
+                }
+            }
             found.wrong += u64::from(wrong.len());
             found.repaired += u64::from(wrong.len());
             for column in wrong.iter() {

@@ -47,7 +47,7 @@ impl Away {
 /// The open file of a disk.
 pub(super) struct OpenFile {
     node: RefCell<Option<String>>,
-    path: PathBuf,
+    path: RefCell<PathBuf>,
     file: Arc<File>,
     /// It has a name that could be deleted, which a block device and anonymous memory have not.
     has_name: Cell<bool>,
@@ -62,7 +62,7 @@ impl OpenFile {
     pub fn new(path: &Path, file: &Arc<File>, has_name: bool) -> OpenFile {
         OpenFile {
             node: RefCell::default(),
-            path: path.to_owned(),
+            path: RefCell::new(path.to_owned()),
             file: Arc::clone(file),
             has_name: Cell::new(has_name),
             away: Cell::new(None),
@@ -87,7 +87,8 @@ impl OpenFile {
 
     /// A sentence about the disk, with its node and its file.
     pub fn sentence(&self, words: &str) -> String {
-        let path = self.path.display();
+        let path = self.path.borrow();
+        let path = path.display();
         match &*self.node.borrow() {
             Some(node) => format!("node `{node}`: {path}{words}"),
             None => format!("{path}{words}"),
@@ -119,7 +120,7 @@ impl OpenFile {
         if open.st_nlink == 0 {
             return self.settle(Some(Away::Deleted));
         }
-        match rustix::fs::stat(&self.path) {
+        match rustix::fs::stat(&*self.path.borrow()) {
             Ok(named) if (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino) => {
                 self.settle(None);
             }
@@ -142,7 +143,7 @@ impl OpenFile {
     /// What there is to say of a name that is gone, without the node.
     fn words(&self) -> Option<String> {
         let away = self.away.get()?;
-        Some(format!("{}{}", self.path.display(), away.words()))
+        Some(format!("{}{}", self.path.borrow().display(), away.words()))
     }
 }
 
@@ -197,6 +198,13 @@ impl OpenFiles {
     /// Why the disk of a node is lost, where its file has said it.
     pub(crate) fn loss_of(&self, node: &str) -> Option<String> {
         self.of_node(node)?.loss.borrow().clone()
+    }
+
+    /// The file of a node that has taken the place of a lost one has another name from now on.
+    pub fn renamed(&self, node: &str, path: &Path) {
+        if let Some(file) = self.of_node(node) {
+            file.path.replace(path.to_owned());
+        }
     }
 
     /// The newest file of a node.

@@ -7,6 +7,7 @@ use crate::command::{CommandError, CommandId, Rate};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::notice::Notice;
 use crate::units::{BLOCK_BYTES, Duration, Instant};
 use alloc::vec::Vec;
 
@@ -99,6 +100,10 @@ impl Raid1 {
 
     fn end_scrub(&mut self, ctx: &mut Context<'_>) {
         let Some(scrub) = self.scrub.take() else { return };
+        if scrub.stopped.is_none() {
+            let Scrubbed { wrong, repaired, unreadable } = scrub.found;
+            ctx.notice(Notice::ScrubEnded { wrong, repaired, unreadable });
+        }
         let result = match scrub.stopped {
             None => Ok(()),
             Some(why) => Err(CommandError::Failed(alloc::format!("the scrub has stopped: {why}"))),

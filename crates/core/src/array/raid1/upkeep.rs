@@ -7,13 +7,15 @@ use super::records::{
 };
 use crate::array::Columns;
 use crate::array::keeper::{Life, Token};
+use crate::array::members::State;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::layer::Context;
 use crate::ledger::When;
+use crate::notice::Notice;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
-use crate::units::BlockCount;
+use crate::units::{BLOCK_BYTES, BlockCount};
 use alloc::vec::Vec;
 
 /// A table that is being read.
@@ -330,6 +332,15 @@ impl Raid1 {
             return;
         }
         self.upkeep.recorded_to = 0;
+        if let (Some(column), Some(missed)) = (finished, &self.rows.members.missed)
+            && matches!(self.rows.members.state(column), State::Returning(_))
+        {
+            let regions = missed.regions().count() as u64;
+            let rows = self.map.sums.as_ref().map_or(0, |sums| sums.shape().region_rows);
+            let member = self.rows.members.port(column).0;
+            let resynced_bytes = regions * rows * BLOCK_BYTES;
+            ctx.notice(Notice::MemberReturned { member, resynced_bytes });
+        }
         self.rows.confirm(&mut self.map, ctx);
         if self.rows.members.is_whole()
             && let Some(missed) = &mut self.rows.members.missed
