@@ -581,6 +581,8 @@ impl Raid1 {
         self.take_in_returning(ctx);
         self.scrub_on(ctx);
         self.repair(ctx);
+        // Scrubs and repairs may want tables that nothing else has asked for.
+        self.read_tables(ctx);
         self.close_when_over(ctx);
         if self.rows.has_ended() || self.rows.has_changed && self.is_recovered {
             return self.end_event(ctx);
