@@ -20,6 +20,10 @@ use std::rc::Rc;
 
 /// Writes of a life have numbers from this one times the number of the life on.
 const VERSIONS: u64 = 1 << 20;
+/// How long a host pauses at least, so that what it has written is put in order.
+const PAUSE_NS: u64 = 1_100_000_000;
+/// So many log indices behind something are near it.
+const NEAR: u64 = 16;
 /// One first life in so many begins with a member that had been away.
 const RETURNS_EVERY: u64 = 3;
 
@@ -46,6 +50,8 @@ pub struct Recorded<'a> {
     world: Rc<RefCell<World>>,
     oracle: Oracle,
     marks: Vec<(u64, Mark)>,
+    /// Log indices just after the host was promised something.
+    promises: Vec<u64>,
     /// Which life it is.
     number: u64,
 }
@@ -144,7 +150,13 @@ impl<'a> Recorded<'a> {
         let rebuilding = life.observed().rebuilding;
         let mut oracle = Oracle::known(contents);
         let seed = site.seed ^ number << 40;
-        let steps = ordinary(seed, story.requests, site.stack.shape(), VERSIONS * (1 + number));
+        let shape = site.stack.shape();
+        let mut steps = ordinary(seed, story.requests, shape, VERSIONS * (1 + number));
+        let mut rng = Rng::new(seed, 202);
+        for _ in 0..story.pauses {
+            let at = rng.below(steps.len() as u64) as usize;
+            steps[at].delay_ns = PAUSE_NS + rng.below(PAUSE_NS);
+        }
         let leniency = Leniency {
             errors: story.ends_lost,
             failed_writes: story.ends_lost,
@@ -198,6 +210,7 @@ impl<'a> Recorded<'a> {
             moments,
             base,
             world,
+            promises: oracle.promises(),
             oracle,
             marks: played.marks,
             number,
@@ -232,13 +245,34 @@ impl<'a> Recorded<'a> {
     pub fn index(&self, phase: Phase, is_gone: bool, rng: &mut Rng) -> Option<u64> {
         let bit = 1 << self.port;
         let in_phase = self.moments.iter().filter(|it| it.phase == phase);
-        let gone: Vec<u64> =
-            in_phase.clone().filter(|it| it.lacking & bit != 0).map(|it| it.index).collect();
+        let gone = in_phase.clone().filter(|it| it.lacking & bit != 0).map(|it| it.index);
+        let gone: Vec<u64> = gone.collect();
         let found = match is_gone && !gone.is_empty() {
             true => gone,
             false => in_phase.map(|it| it.index).collect(),
         };
+        let is_promise = |index: &u64| self.promises.binary_search(index).is_ok();
+        let is_behind_loss = |index: &u64| self.is_behind_loss(*index);
+        let all = found.iter().copied();
+        let near: Vec<u64> = match rng.below(4) {
+            0 => all.filter(is_behind_loss).collect(),
+            1 => all.filter(is_promise).collect(),
+            2 => all.filter(is_promise).filter(is_behind_loss).collect(),
+            _ => Vec::new(),
+        };
+        let found = if near.is_empty() { found } else { near };
         (!found.is_empty()).then(|| found[rng.below(found.len() as u64) as usize])
+    }
+
+    /// True of a log index shortly after a disk was lost, or was missed.
+    fn is_behind_loss(&self, index: u64) -> bool {
+        let is_loss = |mark: &Mark| match mark {
+            Mark::Lost(_) => true,
+            Mark::Observed(now) => now.missing > 0,
+            _ => false,
+        };
+        let near = |(at, mark): &(u64, Mark)| (*at..*at + NEAR).contains(&index) && is_loss(mark);
+        self.marks.iter().any(near)
     }
 
     /// The power goes.

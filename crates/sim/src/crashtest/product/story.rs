@@ -88,6 +88,8 @@ pub struct Story {
     pub events: Vec<Event>,
     /// More is lost in the end than the array can lack: requests may fail.
     pub ends_lost: bool,
+    /// So often the host asks for nothing for a while, in which the array puts things in order.
+    pub pauses: u64,
 }
 
 fn rate(rng: &mut Rng) -> Option<Rate> {
@@ -182,6 +184,23 @@ impl Plot<'_> {
         self.scrub();
     }
 
+    /// All are lost, this one first: one after the other, or all but together.
+    fn lose_all(&mut self, port: usize) {
+        let mut order: Vec<usize> = (0..self.array.ports.len()).collect();
+        order.rotate_left(port);
+        let is_together = self.rng.below(2) == 0;
+        for port in order {
+            match is_together {
+                true => {
+                    let operations = self.rng.below(10);
+                    let disk = self.array.ports[port].disk;
+                    self.then(Deed::Vanish(disk, operations), false, 0);
+                }
+                false => self.lose(port, false),
+            }
+        }
+    }
+
     /// Another port than this one that is no spare.
     fn another(&mut self, than: usize) -> usize {
         let others = |port: &usize| *port != than && !self.array.ports[*port].is_spare;
@@ -233,13 +252,11 @@ impl Story {
                 plot.scrub();
             }
             // In the end more is lost than may be.
-            3 => {
+            3 | 6 => {
                 plot.scrub();
                 plot.lose(port, true);
                 plot.go_and_come(port);
-                let mut order: Vec<usize> = (0..array.ports.len()).collect();
-                order.rotate_left(port);
-                order.into_iter().for_each(|port| plot.lose(port, false));
+                plot.lose_all(port);
                 ends_lost = true;
             }
             // The members are compared while it is out.
@@ -265,7 +282,8 @@ impl Story {
                 plot.go_and_come(port);
             }
         }
-        Story { requests, events: plot.events, ends_lost }
+        let events = plot.events;
+        Story { requests, events, ends_lost, pauses: rng.below(3) }
     }
 
     /// A life in which a port is not there, before the first one that is recorded.
@@ -299,6 +317,7 @@ impl Story {
             (None, 2) => plot.scrub(),
             _ => {}
         }
-        Story { requests, events: plot.events, ends_lost: false }
+        let events = plot.events;
+        Story { requests, events, ends_lost: false, pauses: rng.below(2) }
     }
 }
