@@ -11,7 +11,7 @@ const POINTS: u64 = 500;
 pub struct CrashtestArgs {
     /// The stack: one that ships for the search on tiny disks (pore, lru, lru-band, ride, smr-only,
     /// smr-two-ports, lru-cmr, cache-over-cache, two-on-one, hwsr, s-block, segments-only, s-block-only,
-    /// striped, spanned; with --members cmr-only too), or the path of any stack file that `create` takes,
+    /// striped, spanned, raid1, raid1-three, raid1-four; with --members cmr-only too), or the path of any stack file that `create` takes,
     /// in which a table [draw] may list values of keys of which each seed draws one
     #[arg(long, value_name = "NAME|FILE", default_value = "pore")]
     pub stack: String,
@@ -31,7 +31,12 @@ pub struct CrashtestArgs {
     /// lost, zeroed, swapped, foreign, old, or one of its bits is another one; then it is put back
     #[arg(long, conflicts_with_all = ["mode", "short", "soak"])]
     pub members: bool,
-    /// Points of each seed; with --members cases
+    /// Instead of breaking disks while they run, let members of an array go: each in each phase of its life
+    /// or with the power cut; they are replaced and rebuilt, and what is there at the next start is the
+    /// same, less, or something else
+    #[arg(long, conflicts_with_all = ["members", "mode", "short", "soak"])]
+    pub product: bool,
+    /// Points of each seed; with --members and --product cases
     #[arg(long, value_name = "N", default_value_t = POINTS, value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     pub points: u64,
     /// Try this point of --seed alone, counted from 0, and make it as small as it can be when it fails

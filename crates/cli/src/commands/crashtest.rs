@@ -1,6 +1,7 @@
 //! `imbrex crashtest`: searches for power cuts and faults that lose data.
 
 mod members;
+mod product;
 
 use super::console::emit;
 use super::image_shape::shape_in_memory;
@@ -36,7 +37,7 @@ const SEEDS: Range<u64> = 0..20;
 /// Runs the command.
 pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
     let stack = Arc::new(searched_stack(args)?);
-    if !args.members && stack.is_bare()? {
+    if !args.members && !args.product && stack.is_bare()? {
         return Err(format!(
             "--stack {}: accepted: with --members alone, because it has no layer that answers for faults",
             args.stack
@@ -62,6 +63,9 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
     let jobs = args.jobs.unwrap_or_else(processors);
     if args.members {
         return with_members(args, &subject, options.plant, jobs);
+    }
+    if args.product {
+        return with_product(args, &stack, options.plant, jobs);
     }
     if args.plant_all {
         return Ok(plant_all(&subject));
@@ -106,7 +110,8 @@ fn searched_stack(args: &CrashtestArgs) -> Result<SearchedStack, Failure> {
     let size_bytes = args.size.map(|size| size.bytes());
     let stack = SearchedStack::from_text(&args.stack, &file, &text, &settings, size_bytes)?;
     // What the seeds draw is planned before anything is searched.
-    let seeds = match (args.members || args.plant_all || args.short.is_some(), seeds(args)?) {
+    let is_long = args.members || args.product;
+    let seeds = match (is_long || args.plant_all || args.short.is_some(), seeds(args)?) {
         (false, seeds) => seeds,
         (true, _) => SEEDS,
     };
@@ -141,6 +146,27 @@ fn with_members(
         return Ok(members::one(subject, seed, point, options, &more));
     }
     members::run(subject, seeds(args)?, options, jobs, args.json, &more)
+}
+
+/// What members of an array go when, in the place of points.
+fn with_product(
+    args: &CrashtestArgs,
+    stack: &SearchedStack,
+    plant: Option<PlantedBug>,
+    jobs: usize,
+) -> Result<ExitCode, Failure> {
+    let wrong = product::Wrong { plant, ..product::Wrong::default() };
+    let options = product::Options { cases: args.points, wrong };
+    let more = more_options(args);
+    let kind = product::kind_of_array(stack)?;
+    if args.plant_all {
+        return Ok(product::plant_all(stack, kind));
+    }
+    if let (Some(seed), Some(point)) = (args.seed, args.point) {
+        check_point(point, args.points)?;
+        return Ok(product::one(stack, seed, point, options, &more));
+    }
+    product::run(stack, seeds(args)?, options, jobs, args.json, &more)
 }
 
 /// A stack whose members are checked after each recovery.
@@ -223,6 +249,9 @@ fn more_options(args: &CrashtestArgs) -> String {
     }
     if args.members {
         more.push_str(" --members");
+    }
+    if args.product {
+        more.push_str(" --product");
     }
     if args.points != POINTS {
         let _ = write!(more, " --points {}", args.points);

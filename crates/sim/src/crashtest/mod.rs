@@ -20,6 +20,7 @@ pub mod log;
 pub mod medium;
 pub mod members;
 pub mod oracle;
+pub mod product;
 pub mod recorded;
 pub mod recording_disk;
 pub mod short;

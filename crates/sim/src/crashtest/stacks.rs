@@ -7,12 +7,14 @@ use imbrex_core::buffer::ContentKind;
 use imbrex_core::extent::Extent;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
+use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Lba};
 use imbrex_stack::{
     BuildOptions, ConfigError, Describe, Designed, DiskPart, DrawnStack, Footprint, ListedMember,
     MemberNumbers, NodeConfig, Plan, Setting, StackConfig, StackMember,
 };
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +27,7 @@ macro_rules! stack {
 
 /// The stacks that ship for the search, by name; the first is the default. Their disks have a few hundred
 /// blocks.
-const READY_MADE: [(&str, &str); 16] = [
+const READY_MADE: [(&str, &str); 19] = [
     stack!("pore"),
     stack!("lru"),
     stack!("lru-band"),
@@ -42,6 +44,9 @@ const READY_MADE: [(&str, &str); 16] = [
     stack!("striped"),
     stack!("spanned"),
     stack!("cmr-only"),
+    stack!("raid1"),
+    stack!("raid1-three"),
+    stack!("raid1-four"),
 ];
 
 /// The names of the stacks that ship for the search.
@@ -112,6 +117,9 @@ pub struct StackOfSeed {
     /// The stack as it is when it is built.
     pub describe: Rc<Describe>,
     plan: Plan,
+    options: BuildOptions,
+    /// The same stack where its members have other numbers.
+    renumbered: RefCell<BTreeMap<Vec<u16>, Rc<Plan>>>,
     members: Vec<Member>,
     shape: Shape,
 }
@@ -148,6 +156,11 @@ impl SearchedStack {
     /// The name that the file gives it.
     pub fn name(&self) -> &str {
         self.drawn.name()
+    }
+
+    /// The name, or the path, by which it was asked for.
+    pub fn asked_as(&self) -> &str {
+        &self.name
     }
 
     /// Whether it is a disk without a layer. Nothing but the file that serves it remembers there that a
@@ -238,7 +251,40 @@ impl StackOfSeed {
                 _ => None,
             },
         };
-        Ok(StackOfSeed { config, describe, plan, members, shape })
+        let renumbered = RefCell::default();
+        Ok(StackOfSeed { config, describe, plan, options, renumbered, members, shape })
+    }
+
+    /// Its disks.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// What a workload must know of it.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The stack, whose members have these numbers, in the order of [`numbers`](Self::numbers).
+    ///
+    /// # Errors
+    /// When the sizes do not fit.
+    pub fn built_with(&self, numbers: &[u16]) -> Result<Stack, ConfigError> {
+        let known = self.renumbered.borrow().get(numbers).map(Rc::clone);
+        let plan = match known {
+            Some(plan) => plan,
+            None => {
+                let listed = self.numbers().into_iter().zip(numbers);
+                let listed =
+                    listed.map(|(member, number)| ListedMember { number: *number, ..member });
+                let members = MemberNumbers::Listed(listed.collect());
+                let options = BuildOptions { members, ..self.options.clone() };
+                let plan = Rc::new(Plan::new(&self.config, &options)?);
+                self.renumbered.borrow_mut().insert(numbers.to_vec(), Rc::clone(&plan));
+                plan
+            }
+        };
+        Ok(design(&plan)?.stack)
     }
 
     /// The numbers of what lies behind the ports of layers.

@@ -54,7 +54,7 @@ pub struct NotUp {
 }
 
 impl NotUp {
-    fn new(error: LabelledOpenError, stack: &Stack) -> NotUp {
+    pub(super) fn new(error: LabelledOpenError, stack: &Stack) -> NotUp {
         let members = match &error {
             LabelledOpenError::Refused(refusals) => refusals.iter().map(|it| it.index).collect(),
             LabelledOpenError::Label(disk, _) => vec![usize::from(disk.0)],

@@ -63,6 +63,8 @@ impl Raid1 {
         if !core::mem::take(&mut after.is_comparing) && after.is_flushing {
             // A member that could not be flushed is out. One that is needed must not lose what was chosen.
             self.after_crash = None;
+            self.rows.is_resting = self.keeper.ledger.failure().is_some();
+            self.rows.go_on(&mut self.map, ctx);
             if let Err(error) = result {
                 self.refusal = Some(error);
             }

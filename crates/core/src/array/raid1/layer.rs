@@ -366,6 +366,11 @@ impl Raid1 {
         if let Some(sums) = &mut self.map.sums {
             sums.of_set(self.keeper.ledger.set());
         }
+        if ctx.is_planted(PlantedBug::ArrayNotComparedAfterCrash) {
+            self.after_crash = None;
+        }
+        // Of what was perhaps being written the checksums are known behind the comparison: no rebuild reads before.
+        self.rows.is_resting = self.after_crash.is_some();
         for column in 0..self.map.columns() {
             let port = self.rows.members.port(column);
             let is_gone = ctx.is_lost(port);
@@ -388,9 +393,6 @@ impl Raid1 {
         }
         self.take_part_in_marks(ctx);
         self.is_recovered = true;
-        if ctx.is_planted(PlantedBug::ArrayNotComparedAfterCrash) {
-            self.after_crash = None;
-        }
         self.note(ctx);
         self.compare_on(ctx);
         self.opened_when_ready(ctx);
@@ -615,6 +617,8 @@ impl Raid1 {
         self.take_in_returning(ctx);
         self.scrub_on(ctx);
         self.repair(ctx);
+        // Scrubs and repairs may want tables that nothing else has asked for.
+        self.read_tables(ctx);
         self.close_when_over(ctx);
         if self.rows.has_ended() || self.rows.has_changed && self.is_recovered {
             return self.end_event(ctx);

@@ -4,6 +4,7 @@ mod cache;
 mod hwsr;
 mod members;
 mod mirror;
+mod product;
 mod toy;
 
 use imbrex_core::planted::PlantedBug;

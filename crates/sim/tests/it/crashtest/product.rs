@@ -1,0 +1,144 @@
+//! Arrays that lose members, in every phase of their lives.
+
+use super::JOBS;
+use imbrex_core::planted::PlantedBug;
+use imbrex_sim::crashtest::product::campaign::{
+    CASES, Options, Totals, bugs, cases_to_find, run_seeds,
+};
+use imbrex_sim::crashtest::product::presence::Presence;
+use imbrex_sim::crashtest::product::scrub::{Repaired, scrub_repairs, unreadable_while_rebuilding};
+use imbrex_sim::crashtest::product::site::Wrong;
+use imbrex_sim::crashtest::product::summary::Summary;
+use imbrex_sim::crashtest::stacks::{self, SearchedStack};
+
+/// The stacks with arrays of copies.
+const COPIES: [&str; 3] = ["raid1", "raid1-three", "raid1-four"];
+/// Cases of the everyday suite, of all stacks together.
+const CASES_OF_SUITE: u64 = 2_000;
+/// Cases of a long run.
+const CASES_AT_LENGTH: u64 = 500_000;
+/// Cases in which a bug must be found.
+const CASES_TO_FIND: u64 = 5_000;
+
+fn stack(name: &str) -> SearchedStack {
+    stacks::ready_made_stack(name).expect("a stack that ships")
+}
+
+/// The cases that `IMBREX_PRODUCT_CASES` asks for, or else so many.
+fn cases_or(ordinary: u64) -> u64 {
+    let asked = std::env::var("IMBREX_PRODUCT_CASES").ok();
+    asked.map_or(ordinary, |text| text.parse().expect("a number of cases"))
+}
+
+fn campaign(name: &str, seeds: std::ops::Range<u64>) -> Totals {
+    let options = Options { cases: CASES, wrong: Wrong::default() };
+    let totals = run_seeds(&stack(name), seeds, options, JOBS);
+    println!("{}", Summary::new(name, &totals, "").to_text());
+    totals
+}
+
+fn nothing_is_lost(cases: u64) {
+    let mut failures = Vec::new();
+    for name in COPIES {
+        let seeds = cases.div_ceil(CASES * COPIES.len() as u64);
+        let totals = campaign(name, 0..seeds);
+        failures
+            .extend(totals.failures.iter().map(|it| (name, it.seed, it.point, it.what.clone())));
+        let below = totals.pairs_below_share();
+        assert!(below.is_empty(), "{name}: {below:?}");
+        let reached = &totals.reached;
+        let at = |wanted: &str| Presence::NAMES.iter().position(|it| *it == wanted);
+        let at = |wanted: &str| at(wanted).expect("a presence");
+        for (presence, count) in Presence::NAMES.iter().zip(reached.by_presence) {
+            assert!(count > 0, "{name}, {presence}: {reached:?}");
+        }
+        for presence in ["as-described", "after-crashed-openings", "missing"] {
+            assert!(reached.degraded[at(presence)] > 0, "{name}, {presence}: {reached:?}");
+        }
+        for presence in ["missing-too-many", "swapped"] {
+            assert!(reached.refused[at(presence)] > 0, "{name}, {presence}: {reached:?}");
+        }
+        let others = [
+            reached.whole,
+            reached.undescribed,
+            reached.later_lives,
+            reached.ends_lost,
+            reached.returned,
+            reached.gone_before,
+        ];
+        assert!(others.iter().all(|count| *count > 0), "{name}: {reached:?}");
+    }
+    let few: Vec<_> = failures.iter().take(12).collect();
+    assert!(failures.is_empty(), "{} lives failed: {few:#?}", failures.len());
+}
+
+#[test]
+fn an_array_of_copies_loses_nothing() {
+    nothing_is_lost(cases_or(CASES_OF_SUITE));
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn an_array_of_copies_loses_nothing_at_length() {
+    nothing_is_lost(cases_or(CASES_AT_LENGTH));
+}
+
+fn all_are_repaired(
+    names: &[&str],
+    cases: u64,
+    play: impl Fn(&SearchedStack, u64) -> Result<Repaired, String>,
+) {
+    for name in names {
+        let stack = stack(name);
+        let mut repaired = Repaired::default();
+        let mut failures = Vec::new();
+        for seed in 0..cases {
+            match play(&stack, seed) {
+                Ok(one) => repaired.add(one),
+                Err(what) => failures.push(what),
+            }
+        }
+        println!("{name}: {repaired:?}");
+        assert!(failures.is_empty(), "{name}: {} of {cases}: {failures:#?}", failures.len());
+        assert_eq!(repaired.noticed, repaired.bad, "{name}");
+    }
+}
+
+#[test]
+fn a_scrub_mends_all_that_has_rotted_on_a_member() {
+    all_are_repaired(&COPIES, 100, scrub_repairs);
+}
+
+#[test]
+fn a_rebuild_goes_on_past_blocks_that_nobody_has() {
+    all_are_repaired(&COPIES, 50, unreadable_while_rebuilding);
+}
+
+/// Says of each thing that is wrong after how many cases it was found.
+fn all_are_found(name: &str, all: impl IntoIterator<Item = (&'static str, Wrong)>) {
+    let mut unnoticed = Vec::new();
+    for (bug, wrong) in all {
+        match cases_to_find(&stack(name), wrong, cases_or(CASES_TO_FIND)) {
+            (cases, Some(failure)) => println!("{bug}: {cases} cases, {}", failure.what),
+            (_, None) => unnoticed.push(bug),
+        }
+    }
+    assert!(unnoticed.is_empty(), "{name}, not noticed: {unnoticed:?}");
+}
+
+/// Bugs that no layer has yet.
+const PENDING: [PlantedBug; 2] =
+    [PlantedBug::ArrayRebuildWithoutLock, PlantedBug::ArrayMarkAheadOfData];
+
+#[test]
+fn bugs_planted_in_an_array_of_copies_are_found() {
+    let all = bugs("raid1").filter(|bug| !PENDING.contains(bug));
+    let all = all.map(|bug| (bug.name(), Wrong { plant: Some(bug), ..Wrong::default() }));
+    all_are_found("raid1", all);
+}
+
+#[test]
+fn a_number_that_is_used_again_is_found() {
+    let wrong = Wrong { reuses_numbers: true, ..Wrong::default() };
+    all_are_found("raid1", [("member-number-reused", wrong)]);
+}
