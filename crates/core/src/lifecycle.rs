@@ -9,11 +9,12 @@ use core::fmt;
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// The name of member number `member` of this set.
+    /// The name of member number `member` of this set. For the last number, which no member has, that of the
+    /// set.
     #[must_use]
     pub fn member(self, member: u16) -> Uuid {
         let mut bytes = self.0;
-        let low = u16::from_le_bytes([bytes[0], bytes[1]]) ^ (member + 1);
+        let low = u16::from_le_bytes([bytes[0], bytes[1]]) ^ member.wrapping_add(1);
         bytes[..2].copy_from_slice(&low.to_le_bytes());
         Uuid(bytes)
     }

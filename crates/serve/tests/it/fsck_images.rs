@@ -2,7 +2,7 @@
 
 use imbrex_core::durability::LayerKind;
 use imbrex_core::durability::block::{BlockKind, Header, PAYLOAD_BYTES, checksum_of, seal};
-use imbrex_core::durability::superblock::Superblock;
+use imbrex_core::durability::superblock::{FEATURE_MIRRORED, Superblock};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_serve::fsck::{Member, Shape};
 use std::path::Path;
@@ -22,8 +22,16 @@ pub struct Area {
 }
 
 impl Area {
+    /// Blocks at each end that are neither of a checkpoint nor of the ring.
+    const fn end(self) -> u64 {
+        match self.features & FEATURE_MIRRORED {
+            0 => 2,
+            _ => 3,
+        }
+    }
+
     pub const fn blocks(self) -> u64 {
-        4 + 2 * self.checkpoint + self.ring
+        2 * self.end() + 2 * self.checkpoint + self.ring
     }
 
     pub fn superblocks(self) -> [u64; 4] {
@@ -32,12 +40,12 @@ impl Area {
 
     /// The first page of the checkpoint.
     pub const fn page(self) -> u64 {
-        2 + self.checkpoint
+        self.end() + self.checkpoint
     }
 
     /// Where a journal block lies.
     pub const fn journal_block(self, sequence: u64) -> u64 {
-        2 + 2 * self.checkpoint + sequence % self.ring
+        self.end() + 2 * self.checkpoint + sequence % self.ring
     }
 }
 

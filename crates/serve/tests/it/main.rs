@@ -9,6 +9,8 @@ mod exports;
 mod faults;
 mod file_disk;
 mod fsck;
+mod fsck_array;
+mod fsck_array_images;
 mod fsck_images;
 mod fsck_layer_images;
 mod fsck_layers;
