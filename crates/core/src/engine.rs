@@ -33,6 +33,19 @@ pub enum CommandArrival {
     },
     /// A new disk in the place of a lost one.
     Replace(Replacement),
+    /// The disk in the place of a lost one belongs to the set, and has the label of a new disk.
+    NewLabel(NewLabel),
+}
+
+/// The label of a new disk, which was written to it before anything else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewLabel {
+    /// The disk.
+    pub disk: DiskId,
+    /// Its number in the set, which was never another disk's.
+    pub number: u16,
+    /// The random number in its label.
+    pub random: u32,
 }
 
 /// A new disk in the place of a lost one. The frontend has made it: only a door knows how.
@@ -215,7 +228,16 @@ impl Engine {
             };
             result.map_err(|error| (node, error))?;
         }
+        self.end_move(clock);
         Ok(())
+    }
+
+    /// Waits until the count of the labels does not move any more.
+    pub(crate) fn end_move(&mut self, clock: &mut dyn Clock) {
+        while self.stack.is_moving_mark() {
+            let now = clock.wait(self.next_event(&Nobody));
+            self.run_instant(now, &mut Nobody);
+        }
     }
 
     // The loop of `run` is hot, the others are not.
@@ -262,6 +284,11 @@ impl Engine {
                 } else {
                     disks[usize::from(disk.0)].submit(now, op, buffers);
                 }
+                progressed = true;
+            }
+            while let Some(disk) = stack.poll_failed_disk() {
+                // What hangs would never end otherwise. A disk that takes no faults has none.
+                let _ = disks[usize::from(disk.0)].set_fault(now, Fault::None, buffers);
                 progressed = true;
             }
             while let Some(reply) = stack.poll_command_reply() {
@@ -311,6 +338,10 @@ fn handle_command(
                 }
                 Err(error) => stack.end_command(id, Err(error)),
             }
+        }
+        CommandArrival::NewLabel(NewLabel { disk, number, random }) => {
+            let blocks = disks[usize::from(disk.0)].geometry().blocks.0;
+            stack.replace_label(disk, number, random, blocks);
         }
     }
 }

@@ -8,13 +8,14 @@ use crate::command::{
 use crate::counters::{Counter, Gauge};
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::label::{Labels, Mark};
 use crate::lifecycle::{OpenError, Start};
 use crate::notice::Notice;
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
-use crate::router::{Issuer, Router};
-use crate::stack::NodeId;
+use crate::router::{Hold, Issuer, Router, Said};
+use crate::stack::{DiskId, NodeId};
 use crate::units::{BlockCount, Instant};
 use alloc::vec::Vec;
 
@@ -68,11 +69,24 @@ pub trait Layer {
         OnReplacement::Refuses
     }
 
+    /// True when nothing of what a lost node below was asked for is under way any more, so that another may
+    /// take its place.
+    fn is_done_with_lost(&self) -> bool {
+        true
+    }
+
     /// The lost node behind a port is there again, blank, under a new
     /// [number](Context::member_number). A layer that [takes](OnReplacement::Takes) it writes the
     /// number down and answers the command when that is durable. One that passes it on does not
     /// answer.
     fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {}
+
+    /// True of a layer that decides what becomes of a disk that was away while others went on. The disks
+    /// below it that were are [held out](Context::hold_out) when the stack comes up, until the layer has
+    /// them take part.
+    fn holds_away(&self) -> bool {
+        false
+    }
 
     /// True of a command that [`command`](Self::command) takes; others are not offered.
     fn takes(&self, _kind: CommandKind) -> bool {
@@ -226,7 +240,72 @@ impl Context<'_> {
     /// Says how far a command has come, in blocks.
     pub fn tell_progress(&mut self, id: CommandId, done: u64, total: u64) {
         let state = CommandState::Progress { done, total };
-        self.router.command_replies.push_back(CommandReply { id, state });
+        let reply = CommandReply { id, state };
+        self.router.command_replies.push_back(Said { reply, waits: false });
+    }
+
+    /// Has the count of the labels move before the next answer goes out: that of a request of the host,
+    /// or of a command that may have changed something. Answers wait from now on until the new mark is
+    /// durable on all disks that take part; layers go on meanwhile. A disk that is lost takes no part,
+    /// and one whose label cannot be written is [lost](Self::fail). A move that is asked for while one
+    /// is under way follows it. Nothing is done where the disks have no labels, and in a stack that is
+    /// only read.
+    pub fn move_mark(&mut self) {
+        self.router.move_mark();
+    }
+
+    /// Says whether the disks below a port take no part in moves of the count, from the next one on: their
+    /// labels stay at the mark at which they were last in, and the others list them so. One layer that
+    /// holds a disk out is enough. A new disk in the place of another is not held out.
+    pub fn hold_out(&mut self, port: Port, is_out: bool) {
+        let node = self.node;
+        let disks = self.disks_below(port);
+        let holds = &mut self.router.marks.holds;
+        holds.retain(|hold| (hold.node, hold.port) != (node, port));
+        if is_out {
+            holds.extend(disks.into_iter().map(|disk| Hold { node, port, disk }));
+        }
+    }
+
+    /// The mark that the set of the disks has come to; `None` where they have no labels. While the count
+    /// moves it is the one before.
+    pub fn mark(&self) -> Option<Mark> {
+        self.labels()?.mark()
+    }
+
+    /// The oldest mark at which a disk below a port was last in, as the start found it, before it moved
+    /// the count. Count 0: the disk is new. `None` where none has a label, where none was there, and when
+    /// the set was made.
+    pub fn member_mark(&self, port: Port) -> Option<Mark> {
+        let labels = self.labels()?;
+        let disks = self.disks_below(port).into_iter();
+        disks.filter_map(|disk| labels.mark_found(usize::from(disk.0))).min()
+    }
+
+    /// True when the start found a disk below a port that had an older mark than the set had come to, or
+    /// had never been in; and from when a new disk has taken the place of a lost one there.
+    pub fn was_away(&self, port: Port) -> bool {
+        let Some(labels) = self.labels() else {
+            return false;
+        };
+        self.disks_below(port).into_iter().any(|disk| labels.was_away(usize::from(disk.0)))
+    }
+
+    /// The disks below a port are lost from now on, as by the command [`Fail`](CommandKind::Fail). The
+    /// layers are told after this event, this one too.
+    pub fn fail(&mut self, port: Port) {
+        for disk in self.disks_below(port) {
+            self.router.fail(disk);
+        }
+    }
+
+    fn labels(&self) -> Option<&Labels> {
+        self.router.marks.running.as_deref().map(|running| &running.labels)
+    }
+
+    fn disks_below(&self, port: Port) -> Vec<DiskId> {
+        let below = self.router.node(self.node).ports[usize::from(port.0)].below;
+        self.router.disks_below(below)
     }
 
     /// Says that something has happened which a person must know.

@@ -6,6 +6,7 @@ use crate::counters::Counts;
 use crate::disk::DiskOp;
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::label::RunningLabels;
 use crate::layer::{Issue, Port};
 use crate::lifecycle::OpenError;
 use crate::map::Slab;
@@ -15,7 +16,9 @@ use crate::planted::PlantedBug;
 use crate::rng::Rng;
 use crate::stack::{DiskId, NodeId};
 use crate::units::{BlockCount, Instant};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// Who issued a request.
@@ -90,6 +93,55 @@ pub(crate) struct Replacing {
     pub error: Option<CommandError>,
 }
 
+/// What is said of a command.
+pub(crate) struct Said {
+    pub reply: CommandReply,
+    /// It ends a command that may have changed something: it waits for a move of the count that is
+    /// under way.
+    pub waits: bool,
+}
+
+/// Whether answers go out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Gate {
+    #[default]
+    Open,
+    /// They wait for a move of the count.
+    Held,
+    /// A move cannot be made: what would have been a success ends with an error.
+    Failed,
+}
+
+/// A layer has a disk below a port take no part in moves of the count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hold {
+    pub node: NodeId,
+    pub port: Port,
+    pub disk: DiskId,
+}
+
+/// The labels of the disks while the stack runs, and what waits for them.
+#[derive(Default)]
+pub(crate) struct Marks {
+    pub gate: Gate,
+    /// A move was asked for since the last one began.
+    pub is_wanted: bool,
+    pub holds: Vec<Hold>,
+    /// `None`: the disks have no labels.
+    pub running: Option<Box<RunningLabels>>,
+}
+
+impl Marks {
+    pub fn is_held(&self, disk: DiskId) -> bool {
+        self.holds.iter().any(|hold| hold.disk == disk)
+    }
+
+    pub fn is_quiet(&self) -> bool {
+        let is_quiet = self.running.as_ref().is_none_or(|running| running.is_quiet());
+        self.gate != Gate::Held && is_quiet
+    }
+}
+
 /// The queues between the nodes and the table of requests in flight.
 pub(crate) struct Router {
     nodes: Vec<NodeState>,
@@ -98,7 +150,11 @@ pub(crate) struct Router {
     in_flight: Slab<InFlight>,
     pub messages: VecDeque<Message>,
     pub disk_ops: VecDeque<(DiskId, DiskOp)>,
-    pub command_replies: VecDeque<CommandReply>,
+    pub command_replies: VecDeque<Said>,
+    /// Disks that were lost because a layer said so, or their labels cannot be written. What hangs there
+    /// is yet to be ended.
+    pub failed: Vec<DiskId>,
+    pub marks: Marks,
     pub notices: Notices,
     /// New disks that layers have yet to take.
     pub replacements: Vec<Replacing>,
@@ -129,6 +185,8 @@ impl Router {
             messages: VecDeque::new(),
             disk_ops: VecDeque::new(),
             command_replies: VecDeque::new(),
+            failed: Vec::new(),
+            marks: Marks::default(),
             notices: Notices::default(),
             replacements: Vec::new(),
             host_in_flight: 0,
@@ -241,8 +299,50 @@ impl Router {
                 self.lose(node);
             }
         }
-        let state = CommandState::Ended(result.map(|()| NodeStatus::default()));
-        self.command_replies.push_back(CommandReply { id, state });
+        self.say_end(id, result.map(|()| NodeStatus::default()), true);
+    }
+
+    /// Says how a command has ended. The answer waits for a move of the count, if it must.
+    pub fn say_end(
+        &mut self,
+        id: CommandId,
+        result: Result<NodeStatus, CommandError>,
+        waits: bool,
+    ) {
+        let state = CommandState::Ended(result);
+        let reply = CommandReply { id, state };
+        self.command_replies.push_back(Said { reply, waits });
+    }
+
+    /// Asks for the count of the labels to move, where there are labels and they are written.
+    pub fn move_mark(&mut self) {
+        if self.marks.running.is_none() || self.is_read_only {
+            return;
+        }
+        self.marks.is_wanted = true;
+        if self.marks.gate == Gate::Open {
+            self.marks.gate = Gate::Held;
+        }
+    }
+
+    /// A disk is lost from now on, and what hangs there ends.
+    pub fn fail(&mut self, disk: DiskId) {
+        self.lose(self.node_of(disk));
+        self.failed.push(disk);
+    }
+
+    /// The disks that a node stands on, in ascending order; the disk itself of one.
+    pub fn disks_below(&self, node: NodeId) -> Vec<DiskId> {
+        let mut disks = vec![];
+        let mut nodes = vec![node];
+        while let Some(node) = nodes.pop() {
+            let state = self.node(node);
+            disks.extend(state.disk);
+            nodes.extend(state.ports.iter().map(|port| port.below));
+        }
+        disks.sort_unstable_by_key(|disk| disk.0);
+        disks.dedup();
+        disks
     }
 
     pub fn host_arrived(&mut self) {

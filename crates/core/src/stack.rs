@@ -2,6 +2,7 @@
 
 mod builder;
 mod commands;
+mod marks;
 
 pub use builder::StackBuilder;
 
@@ -10,12 +11,13 @@ use crate::counters::Counts;
 use crate::disk::{DiskCompletion, DiskOp, Geometry};
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::label::RunningLabels;
 use crate::layer::{Context, Layer};
 use crate::lifecycle::{OpenError, Start};
 use crate::map::ExtentLocks;
 use crate::operation::{Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
-use crate::router::{HostOperation, Message, Router, Stage};
+use crate::router::{Gate, HostOperation, Message, Router, Stage};
 use crate::units::Instant;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -148,6 +150,10 @@ impl Stack {
         completion: DiskCompletion,
         buffers: &mut Buffers,
     ) {
+        if RunningLabels::is_own(completion.id) {
+            self.label_op_ended(disk, completion, buffers);
+            return self.deliver(now, buffers);
+        }
         let node = self.router.node_of(disk);
         buffers.take_from_disk(self.router.buffer_of(completion.id));
         let mut result = completion.result;
@@ -187,6 +193,9 @@ impl Stack {
     /// The next answer for the host.
     #[inline]
     pub fn poll_reply(&mut self) -> Option<Completion> {
+        if self.router.marks.gate != Gate::Open {
+            return self.poll_reply_at_gate();
+        }
         self.replies.pop_front()
     }
 
@@ -205,12 +214,14 @@ impl Stack {
     /// Host requests that are not yet answered.
     #[inline]
     pub fn host_in_flight(&self) -> u32 {
-        self.router.host_in_flight
+        // Answers that are held back are not given.
+        let held = if self.is_moving_mark() { self.replies.len() as u32 } else { 0 };
+        self.router.host_in_flight + held
     }
 
     /// True when nothing is in flight anywhere, background work included.
     pub fn is_quiet(&self) -> bool {
-        self.router.is_quiet() && self.replies.is_empty()
+        self.router.is_quiet() && self.replies.is_empty() && self.router.marks.is_quiet()
     }
 
     /// What a node has counted.
@@ -289,6 +300,9 @@ impl Stack {
                 }
                 rare => self.deliver_rare(now, rare, buffers),
             }
+        }
+        if self.is_moving_mark() {
+            self.tend_marks(buffers);
         }
     }
 

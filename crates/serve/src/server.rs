@@ -4,7 +4,6 @@ use crate::clock::{Poller, Waker, WallClock, WallTime};
 use crate::connections::{Connections, LISTENER, Observer, SIGNALS, WAKER};
 use crate::control::{Commands, Control, ControlSocket};
 use crate::events::{Events, Names, OnEvent, SharedEvents};
-use crate::image::new_random;
 use crate::listener::{Listen, ListenError, Listener};
 use crate::nbd::handshake::Export;
 use crate::signals::{say, set_on_signals};
@@ -106,15 +105,7 @@ pub struct Server {
     observer: Option<Observer>,
     control: Option<ControlSocket>,
     commands: Commands,
-    labels: Option<KeptLabels>,
     on_event: Option<OnEvent>,
-}
-
-/// The labels of the disks of a stack, while it is served.
-pub type SharedLabels = Rc<RefCell<Labels>>;
-
-struct KeptLabels {
-    labels: SharedLabels,
     /// The names of the disks, by their places.
     disks: Vec<String>,
 }
@@ -139,7 +130,7 @@ impl Server {
             observer: None,
             control: None,
             commands: Commands::default(),
-            labels: None,
+            disks: Vec::new(),
             on_event: None,
         })
     }
@@ -250,7 +241,7 @@ impl Server {
     }
 
     /// Compares the labels of the disks, moves their count, and lets the layers come up, before
-    /// [`run`](Self::run). `random` is a new random number.
+    /// [`run`](Self::run). `seed` is a new random number.
     ///
     /// # Errors
     /// As [`Engine::open_labelled`] says.
@@ -258,16 +249,15 @@ impl Server {
         &self,
         engine: &mut Engine,
         start: Start,
-        labels: &mut Labels,
-        random: u32,
+        labels: Labels,
+        seed: u64,
     ) -> Result<(), LabelledOpenError> {
-        engine.open_labelled(&mut self.clock(), start, labels, random)
+        engine.open_labelled(&mut self.clock(), start, labels, seed)
     }
 
-    /// Has the count of the labels move when the layers have gone down. `disks` are the names of the
-    /// disks, by their places.
-    pub fn keep_labels(&mut self, labels: SharedLabels, disks: Vec<String>) {
-        self.labels = Some(KeptLabels { labels, disks });
+    /// Says how the disks are called, by their places: what is told of their labels names them.
+    pub fn name_disks(&mut self, disks: Vec<String>) {
+        self.disks = disks;
     }
 
     fn clock(&self) -> WallClock {
@@ -323,7 +313,7 @@ impl Server {
         engine.run(&mut clock, &mut flush, watch);
         let result = match flush.stage {
             FlushStage::Done(Err(error)) => Err(ServeError::LastFlush(error)),
-            _ => close(engine, &mut clock, self.labels.as_ref()),
+            _ => close(engine, &mut clock, &self.disks),
         };
         engine.stack.tell_notices(self.time.now(), &mut flush);
         events.borrow_mut().end();
@@ -331,24 +321,11 @@ impl Server {
     }
 }
 
-/// Lets the layers go down, then moves the count of the labels. A disk without its new label is no
+/// Lets the layers go down, then moves the count of the labels, if there are some. A disk without its new label is no
 /// error: all that was written is there, and the next start takes it as it is.
-fn close(
-    engine: &mut Engine,
-    clock: &mut WallClock,
-    labels: Option<&KeptLabels>,
-) -> Result<(), ServeError> {
+fn close(engine: &mut Engine, clock: &mut WallClock, disks: &[String]) -> Result<(), ServeError> {
     let failed = |(node, error)| ServeError::Close { node, error };
-    let Some(KeptLabels { labels, disks }) = labels else {
-        return engine.close(clock).map_err(failed);
-    };
-    let random = new_random().map_err(|source| ServeError::System {
-        action: "get a random number for the labels",
-        source,
-    })?;
-    let labels = &mut labels.borrow_mut();
-    let unwritten = engine.close_labelled(clock, labels, random);
-    for (disk, error) in unwritten.map_err(failed)? {
+    for (disk, error) in engine.close_labelled(clock).map_err(failed)? {
         let node = disks.get(disk).map_or("", String::as_str);
         say(&format!(
             "node `{node}`: its label cannot be written: {error}; to the other disks it was away from \

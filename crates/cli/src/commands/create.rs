@@ -20,7 +20,7 @@ use imbrex_serve::disk::DirectIo;
 use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::image::{
     Image, ImageDescription, ImageDisks, ImageError, ImageMember, ImageMembers, ImageNode,
-    NewImage, new_random, new_uuid,
+    NewImage, new_seed, new_uuid,
 };
 use imbrex_stack::{DiskConfig, Footprint, MemberNumbers, NodeConfig, Plan, StackConfig};
 use std::io::Read;
@@ -177,9 +177,9 @@ fn format(
     let held = std::mem::take(&mut stack.held);
     StackOnFiles::release(held, &stack.members)?;
     stack.labels = stack.labels.anew();
-    let random = new_random().map_err(|error| format!("no random number: {error}"))?;
+    let seed = new_seed().map_err(|error| format!("no random number: {error}"))?;
     stack.come_up(uuid, |engine, labels| {
-        engine.open_labelled(&mut clock, Start::Format(uuid), labels, random)
+        engine.open_labelled(&mut clock, Start::Format(uuid), labels, seed)
     })?;
     stack.engine.close(&mut clock).map_err(|(node, error)| stack.layer_error(node, &error))
 }

@@ -60,7 +60,7 @@ impl Member {
 
 /// A stack over files.
 pub struct StackOnFiles {
-    /// The labels of the disks.
+    /// The labels of the disks, until the stack comes up.
     pub labels: Labels,
     /// The stack with its disks. What these are told to write is held back at first.
     pub engine: Engine,
@@ -278,9 +278,9 @@ impl StackOnFiles {
     pub fn come_up(
         &mut self,
         set: Uuid,
-        open: impl FnOnce(&mut Engine, &mut Labels) -> Result<(), LabelledOpenError>,
+        open: impl FnOnce(&mut Engine, Labels) -> Result<(), LabelledOpenError>,
     ) -> Result<(), Failure> {
-        let result = match open(&mut self.engine, &mut self.labels) {
+        let result = match open(&mut self.engine, self.labels.clone()) {
             Ok(()) => Ok(()),
             Err(LabelledOpenError::Layer(node, error)) => Err((node, error)),
             Err(LabelledOpenError::Refused(refused)) => return Err(self.refused(&refused)),
@@ -453,7 +453,7 @@ mod tests {
             let path_of = |name: &str| image.node_path(name);
             let stack = StackOnFiles::build(&config, &plan, &path_of, files, &waker);
             let mut stack = stack.unwrap_or_else(|error| panic!("{error}"));
-            let open = |engine: &mut Engine, labels: &mut Labels| {
+            let open = |engine: &mut Engine, labels: Labels| {
                 engine.open_labelled(&mut clock, Start::Recover(None), labels, 1)
             };
             stack.come_up(set, open).map_err(|error| error.to_string())

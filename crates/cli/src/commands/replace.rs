@@ -4,14 +4,14 @@
 use super::create::refuse_used_backing;
 use super::members::{StackOnFiles, is_same_file, member_blocks};
 use imbrex_core::disk::{Disk, Geometry};
+use imbrex_core::engine::NewLabel;
 use imbrex_core::label::LABEL_BLOCKS;
-use imbrex_core::stack::NodeId;
+use imbrex_core::stack::{DiskId, NodeId};
 use imbrex_core::units::BlockCount;
 use imbrex_drives::{DiskStatistics, MeasuredDisk};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, OpenFiles};
 use imbrex_serve::image::{Image, NewDisk};
-use imbrex_serve::server::SharedLabels;
 use imbrex_stack::{NodeConfig, StackConfig};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,7 @@ use std::rc::Rc;
 /// A disk of the stack, and what lies on it.
 struct Place {
     node: NodeId,
-    /// Its place among the disks of the stack.
-    index: usize,
+    disk: DiskId,
     name: String,
     geometry: Geometry,
     statistics: Rc<DiskStatistics>,
@@ -41,7 +40,6 @@ struct Pending {
 /// [`begin`](Self::begin) comes either [`finish`](Self::finish) or [`abort`](Self::abort).
 pub struct MemberReplacer {
     image: Rc<RefCell<Image>>,
-    labels: SharedLabels,
     config: StackConfig,
     places: Vec<Place>,
     direct: DirectIo,
@@ -54,14 +52,12 @@ impl MemberReplacer {
     /// Makes new disks for a stack of an image, which is used as the ones that it has.
     pub fn new(
         image: Rc<RefCell<Image>>,
-        labels: SharedLabels,
         stack: &StackOnFiles,
         direct: DirectIo,
         waker: Waker,
     ) -> MemberReplacer {
         MemberReplacer {
             image,
-            labels,
             config: stack.config().clone(),
             places: places(stack),
             direct,
@@ -98,8 +94,6 @@ impl MemberReplacer {
         let mut image = self.image.borrow_mut();
         let new = image.begin_replacement(name, members, blocks, path, &in_use);
         let new = new.map_err(|error| error.to_string())?;
-        // What takes the place of the lost disk gets no label of that one.
-        self.labels.borrow_mut().lose(place.index);
         let at: PathBuf = match (path, new.path()) {
             (Some(path), _) => path.to_owned(),
             (None, Some(path)) => path.clone(),
@@ -127,12 +121,13 @@ impl MemberReplacer {
         Ok((Box::new(disk), first_member))
     }
 
-    /// The layers have durably taken the disk: from now on the image has it, and not the old one.
+    /// The layers have durably taken the disk: from now on the image has it, and not the old one. Returns
+    /// its label.
     ///
     /// # Errors
     /// In words, when the image cannot be described anew. What it has then is the old disk or the
     /// new one, as after a crash.
-    pub fn finish(&mut self, node: NodeId) -> Result<(), String> {
+    pub fn finish(&mut self, node: NodeId) -> Result<Option<NewLabel>, String> {
         let Some(Pending { disk, config, .. }) = self.take(node) else {
             return Err("no new disk is taking the place of that node".into());
         };
@@ -143,10 +138,10 @@ impl MemberReplacer {
         image
             .finish_replacement(&disk, members, stack_toml)
             .map_err(|error| format!("node `{}`: {error}", disk.node()))?;
-        if let Some(place) = place {
+        let label = place.map(|place| {
             let label = disk.label();
-            self.labels.borrow_mut().replace(place.index, label.number, label.random);
-        }
+            NewLabel { disk: place.disk, number: label.number, random: label.random }
+        });
         let own = image.node_path(disk.node());
         drop(image);
         self.config = config;
@@ -157,7 +152,7 @@ impl MemberReplacer {
         }
         let in_use: Vec<PathBuf> = self.files().map(|(_, path)| path).collect();
         self.image.borrow().remove_leftovers(&in_use);
-        Ok(())
+        Ok(label)
     }
 
     /// The layers have refused the disk. Its numbers stay used up.
@@ -253,7 +248,7 @@ fn places(stack: &StackOnFiles) -> Vec<Place> {
             let members = engine.stack.members_on(disk).into_iter();
             Place {
                 node: node.id,
-                index: usize::from(disk.0),
+                disk,
                 name: node.name.clone(),
                 geometry: engine.disks[usize::from(disk.0)].geometry().clone(),
                 statistics: Rc::clone(facts.statistics()),
@@ -321,13 +316,7 @@ mod tests {
         create::run(&args).expect("an image");
         let (image, stack, waker) = opened(&data);
         let image = Rc::new(RefCell::new(image));
-        let mut replacer = MemberReplacer::new(
-            Rc::clone(&image),
-            Rc::new(RefCell::new(stack.labels.clone())),
-            &stack,
-            DirectIo::Off,
-            waker,
-        );
+        let mut replacer = MemberReplacer::new(Rc::clone(&image), &stack, DirectIo::Off, waker);
         let place = replacer.places.iter_mut().find(|place| place.name == "ssd");
         let place = place.expect("a disk");
         place.members.push(("cache".to_owned(), "flash".to_owned()));

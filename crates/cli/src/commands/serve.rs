@@ -31,10 +31,10 @@ use imbrex_report::human_bytes;
 use imbrex_serve::control::Commands;
 use imbrex_serve::disk::{DirectIo, OVERLAY_BYTES_MAX, OpenFiles};
 use imbrex_serve::events::OnEvent;
-use imbrex_serve::image::{Image, ImageDisks, create_private_folder, new_random};
+use imbrex_serve::image::{Image, ImageDisks, create_private_folder, new_seed};
 use imbrex_serve::listener::Listen;
 use imbrex_serve::nbd::handshake::Export;
-use imbrex_serve::server::{RunningCommand, ServeError, Server, SharedLabels};
+use imbrex_serve::server::{RunningCommand, ServeError, Server};
 use imbrex_serve::signals::FiguresSignal;
 use imbrex_stack::{
     ArrayObserver, BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, Plan,
@@ -98,7 +98,6 @@ impl EmulatedDisks {
 struct Files {
     image: Rc<RefCell<Image>>,
     members: Vec<Member>,
-    labels: SharedLabels,
 }
 
 /// Serves a stack until it is told to stop, then prints the report.
@@ -141,7 +140,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let exports = exports(&config, &engine.stack, &describe, args.read_only)?;
     if let Some(files) = &files {
         let nodes = files.members.iter().map(|member| member.node.clone());
-        server.keep_labels(Rc::clone(&files.labels), nodes.collect());
+        server.name_disks(nodes.collect());
     }
     let commands = control::commands(args, &mut engine, &describe, new_disks, &live);
     server.take_commands(Commands { files: open_files, ..commands });
@@ -351,9 +350,9 @@ fn open_image(
     if !args.read_only {
         stack.leave_out_full_disks(set, &disks);
     }
-    let random = new_random().map_err(|error| format!("no random number: {error}"))?;
+    let seed = new_seed().map_err(|error| format!("no random number: {error}"))?;
     let start = Start::Recover(Some(set));
-    stack.come_up(set, |engine, labels| server.open_labelled(engine, start, labels, random))?;
+    stack.come_up(set, |engine, labels| server.open_labelled(engine, start, labels, seed))?;
     if args.force {
         remark!(
             "imbrex: warning: --force: the labels of the disks are not compared; what is shown may be old, \
@@ -363,13 +362,12 @@ fn open_image(
     let disks = (!args.read_only).then_some(disks);
     let_writes_through(&mut stack, &mut image, disks, data)?;
     let image = Rc::new(RefCell::new(image));
-    let labels = Rc::new(RefCell::new(stack.labels.clone()));
     let new_disks = match args.read_only {
         true => NewDisks::None,
         false => {
-            let (image, labels) = (Rc::clone(&image), Rc::clone(&labels));
+            let image = Rc::clone(&image);
             let waker = server.waker();
-            NewDisks::Image(MemberReplacer::new(image, labels, &stack, direct, waker))
+            NewDisks::Image(MemberReplacer::new(image, &stack, direct, waker))
         }
     };
     let StackOnFiles { engine, describe, members, files: open_files, .. } = stack;
@@ -395,7 +393,7 @@ fn open_image(
         config,
         engine,
         describe,
-        files: Some(Files { image, members, labels }),
+        files: Some(Files { image, members }),
         open_files,
     })
 }

@@ -278,7 +278,7 @@ fn served(server: &Server, dir: &Path) -> Served {
         commands: Commands {
             replacer: Some(Replacer {
                 begin: Box::new(begin),
-                finish: Box::new(|_| Ok(())),
+                finish: Box::new(|_| Ok(None)),
                 abort: Box::new(|_| {}),
             }),
             ..Commands::default()

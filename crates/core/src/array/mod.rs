@@ -17,6 +17,7 @@ mod member_record;
 mod members;
 mod missed;
 mod operations;
+mod patience;
 mod plan;
 mod raid;
 pub mod raid1;

@@ -1,6 +1,7 @@
 //! Operations of an array that are in flight.
 
 use super::RowMap;
+use super::patience::Patience;
 use super::rows::Owner;
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
@@ -19,6 +20,8 @@ struct InFlight {
     rows: Extent,
     /// What is moved.
     buffer: BufferSlice,
+    /// Which of all operations it is.
+    serial: u64,
 }
 
 /// An operation that has ended.
@@ -36,7 +39,12 @@ pub(super) struct Done {
 
 /// The operations that are in flight, each with whom it is for.
 #[derive(Debug, Default)]
-pub(super) struct Operations(Slab<InFlight>);
+pub(super) struct Operations {
+    in_flight: Slab<InFlight>,
+    serial: u64,
+    /// How long they may take, where that is bounded.
+    pub patience: Option<Patience>,
+}
 
 impl Operations {
     /// Sends an operation on rows of a column to its member: several where the rows do not lie one behind the
@@ -70,8 +78,10 @@ impl Operations {
                 }
             };
             let of_rows = Extent::new(rows.start.0 + done, extent.blocks.0);
-            let entry = InFlight { owner, column, port, is_read, rows: of_rows, buffer: part };
-            let tag = Tag(u64::from(self.0.add(entry)));
+            let serial = self.serial;
+            let entry =
+                InFlight { owner, column, port, is_read, rows: of_rows, buffer: part, serial };
+            let tag = self.add(entry, ctx);
             ctx.issue(Issue { port, operation, extent, buffer: part, cause, tag });
             (issued, done) = (issued + 1, done + extent.blocks.0);
             if done == rows.blocks.0 {
@@ -89,15 +99,37 @@ impl Operations {
         ctx: &mut Context<'_>,
     ) {
         let (rows, buffer) = (Extent::EMPTY, BufferSlice::EMPTY);
-        let entry = InFlight { owner, column, port, is_read: false, rows, buffer };
-        let tag = Tag(u64::from(self.0.add(entry)));
+        let serial = self.serial;
+        let entry = InFlight { owner, column, port, is_read: false, rows, buffer, serial };
+        let tag = self.add(entry, ctx);
         let (operation, cause) = (Operation::ZoneReset, Cause::Cleaning);
         ctx.issue(Issue { port, operation, extent, buffer, cause, tag });
     }
 
+    fn add(&mut self, entry: InFlight, ctx: &Context<'_>) -> Tag {
+        let number = self.in_flight.add(entry);
+        if let Some(patience) = &mut self.patience {
+            patience.sent(ctx.now(), number, self.serial);
+        }
+        self.serial += 1;
+        Tag(u64::from(number))
+    }
+
+    /// A port of which something has taken too long.
+    pub fn late(&mut self, ctx: &Context<'_>) -> Option<Port> {
+        let patience = self.patience.as_mut()?;
+        let all = &self.in_flight;
+        let late = patience.next_late(ctx.now(), |number, serial| all[number].serial != serial);
+        let late = late.map(|number| all[number].port);
+        patience.look(ctx).or(late)
+    }
+
     /// What an operation that has ended was.
     pub fn take(&mut self, tag: Tag) -> Done {
-        let InFlight { owner, column, port, is_read, rows, buffer } = self.0.take(tag.0 as u32);
+        let entry = &mut self.in_flight[tag.0 as u32];
+        entry.serial = u64::MAX;
+        let InFlight { owner, column, port, is_read, rows, buffer, .. } =
+            self.in_flight.take(tag.0 as u32);
         Done { owner, column, port, is_read, rows, buffer }
     }
 }

@@ -4,6 +4,7 @@ use super::epochs::Epochs;
 use super::jobs::Jobs;
 use super::members::{Loss, Members};
 use super::operations::{Done, Operations};
+use super::patience::Patience;
 use super::plan::{Method, Segment};
 use super::rebuild::{CHUNK_ROWS, Rebuild};
 use super::row_locks::RowLocks;
@@ -20,6 +21,7 @@ use crate::map::Slab;
 use crate::notice::Notice;
 use crate::operation::{Cause, Completion, Durability, Operation};
 use crate::planted::PlantedBug;
+use crate::units::{Duration, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -642,6 +644,25 @@ impl Rows {
         while let Some(ended) = self.jobs.next_ended() {
             ctx.finish(ended.request.id, ended.result);
         }
+    }
+
+    /// A member of which an operation takes longer than this is lost.
+    pub fn lose_after(&mut self, lost_after: Duration) {
+        let ports = self.members.columns() + self.members.spares();
+        self.operations.patience = Some(Patience::new(lost_after, ports));
+    }
+
+    /// Gives up members that take too long.
+    pub fn give_up_late(&mut self, ctx: &mut Context<'_>) {
+        // It is told of the loss behind this event, and looks for the next one then.
+        if let Some(port) = self.operations.late(ctx).filter(|port| !ctx.is_lost(*port)) {
+            ctx.fail(port);
+        }
+    }
+
+    /// When a member that does not answer is given up.
+    pub fn late_alarm(&self) -> Option<Instant> {
+        self.operations.patience.as_ref()?.alarm()
     }
 
     /// The rows in which a read has found a wrong block since the last call.

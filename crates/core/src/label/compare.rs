@@ -24,8 +24,23 @@ pub(super) struct LabelledDisk {
     pub number: u16,
     /// The image says that it has a label. One that has none yet gets one, whatever lies in the place.
     pub is_labelled: bool,
+    /// Blocks that it offers to its layers; the label lies behind them.
+    pub blocks: u64,
     /// `None`: the disk is not there.
     pub copies: Option<Copies>,
+    /// It is there, and takes no part: to the others it is away.
+    pub is_held: bool,
+}
+
+impl LabelledDisk {
+    pub fn new(index: usize, number: u16, is_labelled: bool) -> LabelledDisk {
+        LabelledDisk { index, number, is_labelled, blocks: 0, copies: None, is_held: false }
+    }
+
+    /// What was read of it, if it is there and takes part.
+    pub fn present(&self) -> Option<&Copies> {
+        self.copies.as_ref().filter(|_| !self.is_held)
+    }
 }
 
 /// A disk that is there and may be used.
@@ -101,7 +116,7 @@ pub(super) fn compare(
     let mut known = Vec::new();
     let mut refused = Vec::new();
     for disk in disks.iter().filter(|disk| disk.is_labelled) {
-        let Some(copies) = &disk.copies else {
+        let Some(copies) = disk.present() else {
             continue;
         };
         match known_of(set, disk, copies) {
@@ -240,7 +255,7 @@ fn standing(
     newest: &Known<'_>,
     completed: &Label,
 ) -> Standing {
-    let present = disks.iter().filter(|disk| disk.copies.is_some());
+    let present = disks.iter().filter(|disk| disk.present().is_some());
     let present = present.map(|disk| {
         let Some(it) = known.iter().find(|it| it.disk.number == disk.number) else {
             return without_label(disk);
@@ -278,7 +293,7 @@ fn listed_in_set(disks: &[LabelledDisk], label: &Label) -> Vec<Entry> {
 
 /// A set of which no disk has been in.
 fn standing_of_new(disks: &[LabelledDisk], known: &[Known<'_>], is_creation: bool) -> Standing {
-    let present = disks.iter().filter(|disk| disk.copies.is_some());
+    let present = disks.iter().filter(|disk| disk.present().is_some());
     let present = present.map(|disk| {
         let it = known.iter().find(|it| it.disk.number == disk.number);
         Present {

@@ -6,36 +6,42 @@
 //! number that tells two sets apart that went on without each other. The label also lists every disk
 //! of the set with the mark at which that one was last in.
 //!
-//! The count moves at each start that writes, before anything else is written, and at each orderly
-//! stop. `docs/formats/label.md` draws the bytes and tells the order of the writes.
+//! The count moves at each start that writes, before anything else is written, when a layer asks for it,
+//! and at each orderly stop. `docs/formats/label.md` draws the bytes and tells the order of the writes.
 //!
 //! # How a door uses it
 //!
 //! A door makes [`Labels`] of the numbers of its disks, in the order of
-//! [`DiskId`](crate::stack::DiskId), and keeps them for as long as the engine lives:
+//! [`DiskId`](crate::stack::DiskId), and gives them to the engine:
 //!
 //! 1. [`Engine::open_labelled`](crate::engine::Engine::open_labelled) in the place of `open`: the
 //!    labels are read and compared, the count moves, then the layers come up. A disk that the stack
 //!    has lost is absent. A stack that is only read writes no label.
 //! 2. [`Engine::close_labelled`](crate::engine::Engine::close_labelled) in the place of `close`: the
 //!    layers go down, then the count moves.
+//! 3. [`CommandArrival::NewLabel`](crate::engine::CommandArrival::NewLabel) when a new disk has a label
+//!    and belongs to the set.
 //!
-//! The random number is the door's, a new one for each call. A disk must hold [`LABEL_BLOCKS`]
-//! more blocks than its geometry says.
+//! Random numbers come from a seed of the door, which no other start had. A disk must hold
+//! [`LABEL_BLOCKS`] more blocks than its geometry says.
 //!
-//! `codec` is the bytes, `compare` the judgement, `moving` which copy is written when, and `store`
-//! the driver over whatever holds the blocks.
+//! In between layers have the count move with [`Context::move_mark`](crate::layer::Context::move_mark).
+//!
+//! `codec` is the bytes, `compare` the judgement, `moving` which copy is written when, `store` the
+//! driver over whatever holds the blocks, and `running` the one beside the operations of layers.
 
 mod codec;
 mod compare;
 mod moving;
 mod on_engine;
 mod refusal;
+mod running;
 mod store;
 
 pub use codec::{ENTRY_FIELDS, HEAD_FIELDS, LabelError, MARK_FIELDS};
 pub use on_engine::LabelledOpenError;
 pub use refusal::{Reason, Refusal};
+pub(crate) use running::{Progress, RunningLabels, Surroundings};
 pub use store::{LabelStore, Labels, ListedDisk};
 
 use crate::lifecycle::Uuid;
@@ -49,7 +55,7 @@ pub const DISKS_MAX: usize = 256;
 /// How far a set has come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Mark {
-    /// One more at each start that writes and at each orderly stop. 0: the disk is new, and has never
+    /// One more at each start that writes, at each move while the stack runs, and at each orderly stop. 0: the disk is new, and has never
     /// been in.
     pub count: u32,
     /// A random number: two sets that went on without each other differ in it.

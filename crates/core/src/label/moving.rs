@@ -13,10 +13,10 @@ use super::codec::COUNT_MAX;
 use super::compare::{Present, Standing};
 use super::{Entry, Label, LabelCopy, Mark};
 use crate::lifecycle::Uuid;
-use alloc::vec::Vec;
+use alloc::vec::{self, Vec};
 
 /// A copy to be written.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct LabelWrite {
     /// The place of the disk among the disks of the stack.
     pub index: usize,
@@ -24,16 +24,65 @@ pub(super) struct LabelWrite {
     pub label: Label,
 }
 
+/// An operation of a move on one disk.
+#[derive(Debug)]
+pub(super) enum Step {
+    Write(LabelWrite),
+    /// On the disk with this place.
+    Flush(usize),
+}
+
+/// A move of the count under way: which operations come next.
+#[derive(Debug)]
+pub(super) struct Move {
+    /// The mark that the set comes to.
+    pub mark: Mark,
+    /// Rounds to come.
+    rounds: vec::IntoIter<Vec<LabelWrite>>,
+    /// Disks that were written to since they were last flushed.
+    written: Vec<usize>,
+}
+
+impl Move {
+    /// A move that has done nothing yet. There must be [room](has_room) for it.
+    pub fn new(set: Uuid, standing: &Standing, random: u32) -> Move {
+        let mark = next_mark(standing, random);
+        let rounds = Vec::from(rounds(set, standing, mark)).into_iter();
+        Move { mark, rounds, written: Vec::new() }
+    }
+
+    /// The operations that come next, on disks of their own, when all before have ended well. None:
+    /// the label is durable on all disks.
+    pub fn next_steps(&mut self) -> Vec<Step> {
+        if !self.written.is_empty() {
+            let written = core::mem::take(&mut self.written).into_iter();
+            return written.map(Step::Flush).collect();
+        }
+        let round = self.rounds.find(|round| !round.is_empty()).unwrap_or_default();
+        self.written = round.iter().map(|write| write.index).collect();
+        round.into_iter().map(Step::Write).collect()
+    }
+
+    /// The copy that lists most, if any is still to be written.
+    pub fn largest(&self) -> Option<&LabelWrite> {
+        self.rounds.as_slice().get(1)?.first()
+    }
+}
+
 /// True when there is a count above any that was seen.
 pub(super) fn has_room(standing: &Standing) -> bool {
     standing.count_max < COUNT_MAX
 }
 
-/// The rounds of a move to a mark one above any that was seen. There must be [room](has_room) for it.
-pub(super) fn rounds(set: Uuid, standing: &Standing, random: u32) -> [Vec<LabelWrite>; 3] {
+/// A mark one above any that was seen.
+fn next_mark(standing: &Standing, random: u32) -> Mark {
     let count = standing.count_max.checked_add(1);
     let count = count.filter(|count| *count <= COUNT_MAX);
-    let mark = Mark { count: count.expect("a comparison has left room"), random };
+    Mark { count: count.expect("a count is left"), random }
+}
+
+/// The rounds of a move to a mark.
+fn rounds(set: Uuid, standing: &Standing, mark: Mark) -> [Vec<LabelWrite>; 3] {
     let complete = standing.present.iter().filter(|disk| !disk.is_complete);
     let complete = complete.filter_map(|disk| {
         Some(LabelWrite {

@@ -28,8 +28,11 @@ pub enum LabelledOpenError {
 
 impl Engine {
     /// Compares the labels of the disks, moves the count, and lets the layers come up as
-    /// [`open`](Self::open) does. A stack that is only read writes no label. `random` is a new random
-    /// number.
+    /// [`open`](Self::open) does. A stack that is only read writes no label. The engine keeps the labels.
+    /// The random numbers of marks come from `seed`, which no other start had.
+    ///
+    /// Disks that were away take part in this move, unless a layer above decides on that
+    /// ([`Layer::holds_away`](crate::layer::Layer::holds_away)).
     ///
     /// # Errors
     /// When the disks do not belong together, a label cannot be written, or a layer cannot come up.
@@ -37,17 +40,18 @@ impl Engine {
         &mut self,
         clock: &mut dyn Clock,
         start: Start,
-        labels: &mut Labels,
-        random: u32,
+        mut labels: Labels,
+        seed: u64,
     ) -> Result<(), LabelledOpenError> {
         labels.judgement = Judgement {
             is_lenient: self.stack.is_planted(PlantedBug::LabelNotCompared),
             is_creation: matches!(start, Start::Format(_)),
         };
         let is_late = self.stack.is_planted(PlantedBug::CountMovedAfterFirstWrite);
-        self.check_labels(clock, labels).map_err(LabelledOpenError::Refused)?;
+        self.check_labels(clock, &mut labels).map_err(LabelledOpenError::Refused)?;
+        self.stack.take_labels(labels, seed);
         if !is_late {
-            self.move_labels(clock, labels, random)?;
+            self.move_labels(clock)?;
         }
         self.open(clock, start).map_err(|(node, error)| LabelledOpenError::Layer(node, error))
     }
@@ -64,38 +68,41 @@ impl Engine {
         labels.check(&mut OnEngine { engine: self, clock })
     }
 
-    fn move_labels(
-        &mut self,
-        clock: &mut dyn Clock,
-        labels: &mut Labels,
-        random: u32,
-    ) -> Result<(), LabelledOpenError> {
+    fn move_labels(&mut self, clock: &mut dyn Clock) -> Result<(), LabelledOpenError> {
         if self.stack.is_read_only() {
             return Ok(());
         }
-        let mut store = OnEngine { engine: self, clock };
-        let moved = labels.move_count(&mut store, random);
+        let Some(mut running) = self.stack.lend_labels() else {
+            return Ok(());
+        };
+        let random = running.random();
+        let moved = running.labels.move_count(&mut OnEngine { engine: self, clock }, random);
+        self.stack.put_labels(running);
         moved.map_err(|(disk, error)| LabelledOpenError::Label(DiskId(disk as u16), error))
     }
 
-    /// Lets the layers go down as [`close`](Self::close) does, then moves the count. Returns the disks
-    /// whose labels could not be written; their layers have closed in order, and the next start takes
-    /// them.
+    /// Lets the layers go down as [`close`](Self::close) does, then moves the count of the labels, where
+    /// there are some. Returns the disks whose labels could not be written; their layers have closed in
+    /// order, and the next start takes them.
     ///
     /// # Errors
     /// When a layer could not go down. No label is written then.
     pub fn close_labelled(
         &mut self,
         clock: &mut dyn Clock,
-        labels: &mut Labels,
-        random: u32,
     ) -> Result<Vec<(usize, IoError)>, (NodeId, IoError)> {
         self.close(clock)?;
         if self.stack.is_read_only() {
             return Ok(Vec::new());
         }
+        let Some(mut running) = self.stack.lend_labels() else {
+            return Ok(Vec::new());
+        };
+        let random = running.random();
         let mut store = OnEngine { engine: self, clock };
-        Ok(labels.move_count_at_stop(&mut store, random))
+        let failed = running.labels.move_count_at_stop(&mut store, random);
+        self.stack.put_labels(running);
+        Ok(failed)
     }
 }
 

@@ -3,8 +3,8 @@
 use super::compare::{
     COUNT_BEFORE_START_MAX, Judgement, LabelledDisk, Standing, compare, set_copy, used_up,
 };
-use super::moving::{LabelWrite, has_room, rounds};
-use super::{Label, LabelCopy, LabelError, Refusal};
+use super::moving::{LabelWrite, Move, Step, has_room};
+use super::{Label, LabelCopy, LabelError, Mark, Refusal};
 use crate::error::IoError;
 use crate::lifecycle::Uuid;
 use alloc::vec::Vec;
@@ -42,11 +42,32 @@ pub struct ListedDisk {
     pub is_labelled: bool,
 }
 
+/// How a disk was found that was there at the start, or has come since.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    index: usize,
+    /// The mark at which it was last in.
+    mark: Option<Mark>,
+    /// The set had come further without it.
+    was_away: bool,
+}
+
+/// Why the count cannot move at all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum CannotMove {
+    /// There is no greater one.
+    CountUsedUp,
+    /// No block holds the label of the disk at this place.
+    TooManyMarks(usize),
+}
+
 /// The labels of the disks of a set.
 #[derive(Clone, Debug)]
 pub struct Labels {
     set: Uuid,
     disks: Vec<LabelledDisk>,
+    found: Vec<Found>,
+    mark: Option<Mark>,
     pub(super) judgement: Judgement,
 }
 
@@ -56,9 +77,15 @@ impl Labels {
     pub fn new(set: Uuid, listed: &[Option<ListedDisk>]) -> Labels {
         let disks = listed.iter().enumerate().filter_map(|(index, listed)| {
             let ListedDisk { number, is_labelled } = (*listed)?;
-            Some(LabelledDisk { index, number, is_labelled, copies: None })
+            Some(LabelledDisk::new(index, number, is_labelled))
         });
-        Labels { set, disks: disks.collect(), judgement: Judgement::default() }
+        Labels {
+            set,
+            disks: disks.collect(),
+            found: Vec::new(),
+            mark: None,
+            judgement: Judgement::default(),
+        }
     }
 
     /// The same disks without labels: whatever lies there does not count.
@@ -79,6 +106,7 @@ impl Labels {
     pub fn check(&mut self, store: &mut dyn LabelStore) -> Result<(), Vec<Refusal>> {
         for disk in &mut self.disks {
             disk.copies = None;
+            disk.blocks = store.blocks(disk.index);
             if store.is_absent(disk.index) {
                 continue;
             }
@@ -89,6 +117,13 @@ impl Labels {
             disk.copies = (!read.iter().any(is_lost)).then_some(read);
         }
         let standing = self.standing()?;
+        self.mark = standing.mark;
+        let found = standing.present.iter().map(|disk| {
+            let mark = disk.complete.as_ref().map(|label| label.mark);
+            let was_away = standing.mark.is_some() && mark.is_some() && mark != standing.mark;
+            Found { index: disk.index, mark, was_away }
+        });
+        self.found = found.collect();
         match standing.count_max <= COUNT_BEFORE_START_MAX {
             true => Ok(()),
             false => Err(used_up(&self.disks)),
@@ -105,35 +140,36 @@ impl Labels {
         both.filter_map(|(copy, read)| Some((*copy, read.as_ref().err()?)))
     }
 
-    /// Moves the count by one on the disks that [`check`](Self::check) found and that are still there.
-    /// The label is durable on each of them then. Nothing is done where no disk has a label to go by
-    /// and one that is away does. Since the comparison the count may have moved once.
+    /// Moves the count by one on the disks that [`check`](Self::check) found, that are still there, and
+    /// that are not [held out](Self::hold). The label is durable on each of them then. Nothing is done
+    /// where no disk has a label to go by and one that is away does.
     ///
     /// # Errors
-    /// A disk of which an operation fails, with the reason. The labels are then as after a cut.
+    /// A disk of which an operation fails, with the reason. The labels are then as after a cut. Panics
+    /// when the count is used up: a comparison leaves room for two moves.
     pub fn move_count(
         &mut self,
         store: &mut dyn LabelStore,
         random: u32,
     ) -> Result<(), (usize, IoError)> {
-        for disk in &mut self.disks {
-            if store.is_absent(disk.index) {
-                disk.copies = None;
+        self.lose_absent(&|disk| store.is_absent(disk));
+        let begun = self.begin(random).map_err(|cannot| match cannot {
+            CannotMove::CountUsedUp => panic!("a comparison has left room"),
+            CannotMove::TooManyMarks(index) => (index, IoError::NoSpace),
+        })?;
+        let Some(mut moving) = begun else {
+            return Ok(());
+        };
+        loop {
+            let steps = moving.next_steps();
+            if steps.is_empty() {
+                break;
+            }
+            for step in steps {
+                self.carry_out(store, step)?;
             }
         }
-        let standing = self.standing_since();
-        let goes_by_none = standing.mark.is_none();
-        let is_away = |disk: &LabelledDisk| disk.is_labelled && disk.copies.is_none();
-        if goes_by_none && self.disks.iter().any(is_away) {
-            return Ok(());
-        }
-        for round in rounds(self.set, &standing, random) {
-            self.write_round(store, round)?;
-        }
-        let present = self.disks.iter_mut().filter(|disk| disk.copies.is_some());
-        for disk in present {
-            disk.is_labelled = true;
-        }
+        self.end(&moving);
         Ok(())
     }
 
@@ -146,30 +182,125 @@ impl Labels {
         random: u32,
     ) -> Vec<(usize, IoError)> {
         let mut failed = Vec::new();
-        while let Err((index, error)) = self.move_count(store, random) {
+        // Moves while the stack ran may have left no count.
+        while has_room(&self.standing_since())
+            && let Err((index, error)) = self.move_count(store, random)
+        {
             failed.push((index, error));
             self.lose(index);
             // What was written of the move must not be torn together with what follows it.
-            let present = self.disks.iter_mut().filter(|disk| disk.copies.is_some());
+            let present = self.disks.iter_mut().filter(|disk| disk.present().is_some());
             for disk in present {
                 if let Err(error) = store.flush(disk.index) {
                     failed.push((disk.index, error));
                     disk.copies = None;
                 }
             }
-            if !has_room(&self.standing_since()) {
-                break;
-            }
         }
         failed
+    }
+
+    /// Begins a move. `None`: there is nothing to be moved.
+    pub(super) fn begin(&mut self, random: u32) -> Result<Option<Move>, CannotMove> {
+        let standing = self.standing_since();
+        let is_away = |disk: &LabelledDisk| disk.is_labelled && disk.present().is_none();
+        let goes_by_none = standing.mark.is_none() && self.disks.iter().any(is_away);
+        if goes_by_none || standing.present.is_empty() {
+            return Ok(None);
+        }
+        if !has_room(&standing) {
+            return Err(CannotMove::CountUsedUp);
+        }
+        let moving = Move::new(self.set, &standing, random);
+        match moving.largest().filter(|write| self.sealed(write).is_none()) {
+            Some(write) => Err(CannotMove::TooManyMarks(write.index)),
+            None => Ok(Some(moving)),
+        }
+    }
+
+    /// The address and the bytes of a copy; `None` when no block holds it.
+    pub(super) fn sealed(&self, write: &LabelWrite) -> Option<(u64, Vec<u8>)> {
+        let disk = self.disk(write.index)?;
+        let block = write.label.seal(write.copy, disk.blocks)?;
+        Some((write.copy.address(disk.blocks), block))
+    }
+
+    /// A copy was written.
+    pub(super) fn wrote(&mut self, write: LabelWrite) {
+        let LabelWrite { index, copy, label } = write;
+        if let Some(disk) = self.disks.iter_mut().find(|disk| disk.index == index) {
+            set_copy(disk, copy, label);
+        }
+    }
+
+    /// A move has come to its end.
+    pub(super) fn end(&mut self, moving: &Move) {
+        self.mark = Some(moving.mark);
+        let present = self.disks.iter_mut().filter(|disk| disk.present().is_some());
+        for disk in present {
+            disk.is_labelled = true;
+        }
+    }
+
+    /// The disks of which this is true are not there any more. True when one of them took part.
+    pub(super) fn lose_absent(&mut self, is_absent: &dyn Fn(usize) -> bool) -> bool {
+        let mut took_part = false;
+        for disk in self.disks.iter_mut().filter(|disk| is_absent(disk.index)) {
+            took_part |= disk.present().is_some();
+            disk.copies = None;
+        }
+        took_part
+    }
+
+    /// The disks of which this is true take no part in moves; all others that are there do.
+    pub fn hold(&mut self, is_held: &dyn Fn(usize) -> bool) {
+        for disk in &mut self.disks {
+            disk.is_held = is_held(disk.index);
+        }
+    }
+
+    /// The disks that take part, by their places.
+    pub(super) fn present(&self) -> impl Iterator<Item = usize> {
+        let present = self.disks.iter().filter(|disk| disk.present().is_some());
+        present.map(|disk| disk.index)
+    }
+
+    /// How far the set has come; `None` where no disk has been in.
+    pub fn mark(&self) -> Option<Mark> {
+        self.mark
+    }
+
+    /// The mark at which the disk at a place was last in, as [`check`](Self::check) found it. Count 0:
+    /// it is new. `None`: it was not there, or had no label.
+    pub fn mark_found(&self, disk: usize) -> Option<Mark> {
+        self.found(disk)?.mark
+    }
+
+    /// True when [`check`](Self::check) found that the set had come further without the disk at a place,
+    /// and true of one that has come in the place of another since.
+    pub fn was_away(&self, disk: usize) -> bool {
+        self.found(disk).is_some_and(|found| found.was_away)
+    }
+
+    fn found(&self, disk: usize) -> Option<&Found> {
+        self.found.iter().find(|found| found.index == disk)
+    }
+
+    fn disk(&self, index: usize) -> Option<&LabelledDisk> {
+        self.disks.iter().find(|disk| disk.index == index)
     }
 
     /// The disk at a place is not there any more. No label is written to what takes its place, until
     /// [`replace`](Self::replace) says what that is.
     pub fn lose(&mut self, disk: usize) {
-        if let Some(disk) = self.disks.iter_mut().find(|it| it.index == disk) {
-            disk.copies = None;
-        }
+        self.lose_absent(&|index| index == disk);
+    }
+
+    /// Another disk takes the place of a lost one. It has yet to get its label.
+    pub(crate) fn exchange(&mut self, disk: usize) {
+        self.lose(disk);
+        self.found.retain(|found| found.index != disk);
+        self.found.push(Found { index: disk, mark: None, was_away: true });
     }
 
     /// The disk at a place has no label and gets none.
@@ -177,13 +308,25 @@ impl Labels {
         self.disks.retain(|it| it.index != disk);
     }
 
-    /// The disk at a place is another one from now on, whose first write was the label of a
-    /// [new](Label::new) disk with this number.
-    pub fn replace(&mut self, disk: usize, number: u16, random: u32) {
-        let copy = || Ok(Label::new(self.set, number, random));
-        let copies = Some([copy(), copy()]);
+    /// The disk at a place is another one from now on, which offers `blocks`, and whose first write was
+    /// the label of a [new](Label::new) disk with this number.
+    pub fn replace(&mut self, disk: usize, number: u16, random: u32, blocks: u64) {
+        let label = Label::new(self.set, number, random);
+        self.exchange(disk);
+        for found in self.found.iter_mut().filter(|found| found.index == disk) {
+            found.mark = Some(label.mark);
+        }
         self.leave_out(disk);
-        self.disks.push(LabelledDisk { index: disk, number, is_labelled: true, copies });
+        self.disks.push(LabelledDisk {
+            blocks,
+            copies: Some([Ok(label.clone()), Ok(label)]),
+            ..LabelledDisk::new(disk, number, true)
+        });
+    }
+
+    /// True where no disk has a label or gets one.
+    pub fn is_empty(&self) -> bool {
+        self.disks.is_empty()
     }
 
     /// The disks that have a label now, by their places.
@@ -205,27 +348,22 @@ impl Labels {
         standing
     }
 
-    fn write_round(
+    fn carry_out(
         &mut self,
         store: &mut dyn LabelStore,
-        round: Vec<LabelWrite>,
+        step: Step,
     ) -> Result<(), (usize, IoError)> {
-        let indexes: Vec<usize> = round.iter().map(|write| write.index).collect();
-        for LabelWrite { index, copy, label } in round {
-            let blocks = store.blocks(index);
-            let failed = |error| (index, error);
-            let block = label.seal(copy, blocks);
-            let block = block.ok_or(failed(IoError::NoSpace))?;
-            store.write(index, copy.address(blocks), &block).map_err(failed)?;
-            let mut disks = self.disks.iter_mut();
-            if let Some(disk) = disks.find(|disk| disk.index == index) {
-                set_copy(disk, copy, label);
+        match step {
+            Step::Write(write) => {
+                let index = write.index;
+                let failed = |error| (index, error);
+                let (address, block) = self.sealed(&write).ok_or(failed(IoError::NoSpace))?;
+                store.write(index, address, &block).map_err(failed)?;
+                self.wrote(write);
+                Ok(())
             }
+            Step::Flush(index) => store.flush(index).map_err(|error| (index, error)),
         }
-        for index in indexes {
-            store.flush(index).map_err(|error| (index, error))?;
-        }
-        Ok(())
     }
 }
 

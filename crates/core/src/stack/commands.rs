@@ -3,13 +3,12 @@
 use super::{DiskId, NodeId, Stack};
 use crate::buffer::Buffers;
 use crate::command::{
-    Command, CommandError, CommandId, CommandKind, CommandReply, CommandState, NodeStatus,
-    OnReplacement, Without,
+    Command, CommandError, CommandId, CommandKind, CommandReply, NodeStatus, OnReplacement, Without,
 };
 use crate::disk::Geometry;
 use crate::engine::Frontend;
 use crate::layer::Port;
-use crate::router::{Message, Replacing, Stage};
+use crate::router::{Gate, Message, Replacing, Stage};
 use crate::units::Instant;
 use alloc::boxed::Box;
 use alloc::format;
@@ -60,16 +59,7 @@ impl Stack {
 
     /// The disks that a node stands on, in ascending order; the disk itself of one.
     pub fn disks_below(&self, node: NodeId) -> Vec<DiskId> {
-        let mut disks = vec![];
-        let mut nodes = vec![node];
-        while let Some(node) = nodes.pop() {
-            let state = self.router.node(node);
-            disks.extend(state.disk);
-            nodes.extend(state.ports.iter().map(|port| port.below));
-        }
-        disks.sort_unstable_by_key(|disk| disk.0);
-        disks.dedup();
-        disks
+        self.router.disks_below(node)
     }
 
     /// Layers that would take a new disk in the place of this one, with the port that leads to it.
@@ -95,10 +85,11 @@ impl Stack {
     ) {
         let is_disk = self.disk_of(node).is_some();
         match command.kind {
-            CommandKind::Status => self.answer_with_status(node, command.id),
+            // A question changes nothing, and its answer waits for nothing.
+            CommandKind::Status => self.answer_with_status(node, command.id, false),
             CommandKind::Fail if is_disk => {
                 self.router.lose(node);
-                self.answer_with_status(node, command.id);
+                self.answer_with_status(node, command.id, true);
             }
             _ if is_disk => {
                 self.router.end_command(command.id, Err(CommandError::NotTaken));
@@ -117,10 +108,9 @@ impl Stack {
         self.deliver(now, buffers);
     }
 
-    fn answer_with_status(&mut self, node: NodeId, id: CommandId) {
-        let state = CommandState::Ended(Ok(self.status_of(node)));
-        let reply = CommandReply { id, state };
-        self.router.command_replies.push_back(reply);
+    fn answer_with_status(&mut self, node: NodeId, id: CommandId, waits: bool) {
+        let status = self.status_of(node);
+        self.router.say_end(id, Ok(status), waits);
     }
 
     /// How a node is.
@@ -203,7 +193,10 @@ impl Stack {
     /// What there is to say of commands.
     #[inline]
     pub fn poll_command_reply(&mut self) -> Option<CommandReply> {
-        self.router.command_replies.pop_front()
+        if self.router.marks.gate != Gate::Open {
+            return self.poll_command_reply_at_gate();
+        }
+        self.router.command_replies.pop_front().map(|said| said.reply)
     }
 
     /// Makes a lost disk one that is there again, its members under new numbers.
@@ -226,6 +219,7 @@ impl Stack {
         let in_flight: u32 = (self.router.parents(node).iter())
             .map(|(parent, port)| self.router.node(*parent).ports[usize::from(port.0)].in_flight)
             .sum();
+        let in_flight = in_flight + self.label_ops_in_flight(disk);
         if in_flight > 0 {
             return not_now(format!(
                 "{in_flight} operations of the lost disk have not ended yet; try again later"
@@ -245,10 +239,21 @@ impl Stack {
             return not_now(words.into());
         }
         let concerned = self.concerned(node);
+        let is_busy = |(passing, _): &&(NodeId, Port)| {
+            let layer = self.layers[usize::from(passing.0)].as_ref();
+            layer
+                .is_some_and(|layer| !self.router.is_absent(*passing) && !layer.is_done_with_lost())
+        };
+        if concerned.passing.iter().find(is_busy).is_some() {
+            let words =
+                "a layer over the lost disk has work that has not ended yet; try again later";
+            return not_now(words.into());
+        }
         for (number, (to, port)) in (first_member..).zip(&concerned.taking) {
             let port = &mut self.router.node_mut(*to).ports[usize::from(port.0)];
             port.member = Some(number);
         }
+        self.exchange_label(disk);
         self.router.node_mut(node).is_lost = false;
         for (passing, _) in &concerned.passing {
             let passing = self.router.node_mut(*passing);

@@ -382,10 +382,11 @@ impl Layer for HostManaged {
 
     /// A new disk has new zones, once all that the old one was asked for has been answered.
     fn on_replacement(&self) -> OnReplacement {
-        match self.jobs.len() {
-            0 => OnReplacement::PassesOn,
-            _ => OnReplacement::Refuses,
-        }
+        OnReplacement::PassesOn
+    }
+
+    fn is_done_with_lost(&self) -> bool {
+        self.jobs.len() == 0
     }
 
     fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {

@@ -37,11 +37,19 @@ struct Disk {
     /// Label blocks that were written and not flushed.
     unflushed: Vec<(usize, Block)>,
     is_away: bool,
+    /// It is there, and takes no part in moves of the count.
+    is_held: bool,
     /// Disks that were away when starts of this one were cut, since its last session. Such a start may
     /// have been cut as late as before the first write of a layer, so it counts as one that went on.
     cut_without: Vec<usize>,
     /// The content is one that was put back, and the disk has been further.
     is_old: bool,
+}
+
+impl Disk {
+    fn takes_part(&self) -> bool {
+        !self.is_away && !self.is_held
+    }
 }
 
 /// A start that went on, or will.
@@ -103,6 +111,8 @@ struct Conditions {
     copies: bool,
     /// Disks may be away.
     away: bool,
+    /// The count moves while the set is in use, and disks are held out of that and taken in again.
+    holds: bool,
     /// The power goes while a count moves.
     cuts: bool,
     /// Labels are not compared, as a planted bug has it.
@@ -145,6 +155,7 @@ impl Life {
             content: blank,
             unflushed: Vec::new(),
             is_away: false,
+            is_held: false,
             cut_without: Vec::new(),
             is_old: false,
         };
@@ -212,6 +223,7 @@ impl Life {
         let count = self.disks.len() as u64;
         for at in 0..self.disks.len() {
             self.disks[at].is_away = self.conditions.away && self.chance(30);
+            self.disks[at].is_held = false;
         }
         let stays = self.rng.below(count) as usize;
         self.disks[stays].is_away = false;
@@ -253,18 +265,18 @@ impl Life {
     fn begin_session(&mut self, was_cut: bool) {
         for way in if was_cut { 0..1 } else { 0..2 } {
             let sessions = &mut self.sessions[way];
-            let here = self.disks.iter().filter(|disk| !disk.is_away);
+            let here = self.disks.iter().filter(|disk| disk.takes_part());
             let newest = here.map(|disk| disk.content.last[way]).max();
             let mut knows = sessions[newest.expect("a disk")].knows.clone();
             for (at, disk) in self.disks.iter_mut().enumerate() {
-                if !disk.is_away {
+                if disk.takes_part() {
                     knows[at] = sessions.len();
                     disk.content.last[way] = sessions.len();
                 }
             }
             sessions.push(Session { knows });
         }
-        let here = self.disks.iter_mut().filter(|disk| !disk.is_away);
+        let here = self.disks.iter_mut().filter(|disk| disk.takes_part());
         for disk in here.filter(|_| !was_cut) {
             disk.is_old = false;
             disk.cut_without.clear();
@@ -309,20 +321,16 @@ impl Life {
         }
         let random = self.random();
         if !self.moves(&mut labels, random, 40, outcome) {
-            if self.has_moved_to(random) && !self.conditions.is_late {
-                self.begin_session(true);
-            }
-            let away = (0..self.disks.len()).filter(|at| self.disks[*at].is_away);
-            let away: Vec<usize> = away.collect();
-            for disk in self.disks.iter_mut().filter(|disk| !disk.is_away) {
-                disk.cut_without.extend(&away);
-            }
+            self.was_cut(random);
             return true;
         }
         if !self.conditions.is_late {
             self.begin_session(false);
         }
         self.history.push("session".into());
+        if self.conditions.holds && !self.moves_in_use(&mut labels, outcome) {
+            return true;
+        }
         let is_reduced = self.conditions.away && self.chance(10) && self.one_goes();
         if is_reduced {
             // Those that stay go on without it, and say so when they stop. A cut before that is a copy
@@ -337,9 +345,42 @@ impl Life {
         true
     }
 
+    /// The power went while the count moved.
+    fn was_cut(&mut self, random: u32) {
+        if self.has_moved_to(random) && !self.conditions.is_late {
+            self.begin_session(true);
+        }
+        let away = (0..self.disks.len()).filter(|at| !self.disks[*at].takes_part());
+        let away: Vec<usize> = away.collect();
+        for disk in self.disks.iter_mut().filter(|disk| disk.takes_part()) {
+            disk.cut_without.extend(&away);
+        }
+    }
+
+    /// The count moves several times, while disks are held out and taken in. False: the power went.
+    fn moves_in_use(&mut self, labels: &mut Labels, outcome: &mut Outcome) -> bool {
+        for _ in 0..self.rng.below(4) {
+            let at = self.rng.below(self.disks.len() as u64) as usize;
+            let is_held = self.disks[at].is_held;
+            let others = self.disks.iter().filter(|disk| disk.takes_part()).count();
+            if is_held || (others > 1 && !self.disks[at].is_away) {
+                self.disks[at].is_held = !is_held;
+                self.history.push(format!("disk {} held {}", at + 1, !is_held));
+            }
+            labels.hold(&|at| self.disks[at].is_held);
+            let random = self.random();
+            if !self.moves(labels, random, 20, outcome) {
+                self.was_cut(random);
+                return false;
+            }
+            self.begin_session(false);
+        }
+        true
+    }
+
     /// A second copy says a mark with this random number, an unreadable one being counted as the first.
     fn has_moved_to(&self, random: u32) -> bool {
-        let mut here = self.disks.iter().filter(|disk| !disk.is_away);
+        let mut here = self.disks.iter().filter(|disk| disk.takes_part());
         here.any(|disk| {
             let [first, second] = &disk.content.label;
             let second = Label::unseal(second, LabelCopy::Second, BLOCKS);
@@ -351,8 +392,8 @@ impl Life {
     /// A disk goes while the set is in use.
     fn one_goes(&mut self) -> bool {
         let at = self.rng.below(self.disks.len() as u64) as usize;
-        let others = self.disks.iter().filter(|disk| !disk.is_away).count();
-        let goes = others > 1 && !self.disks[at].is_away;
+        let others = self.disks.iter().filter(|disk| disk.takes_part()).count();
+        let goes = others > 1 && self.disks[at].takes_part();
         if goes {
             self.disks[at].is_away = true;
             self.history.push(format!("disk {} goes", at + 1));
@@ -450,6 +491,35 @@ fn disks_that_are_right_are_taken_and_others_are_not() {
             if outcome.unnoticed.len() as u64 > rarely {
                 panic!("{} unnoticed: {}", outcome.unnoticed.len(), outcome.unnoticed[0]);
             }
+        }
+    }
+}
+
+#[test]
+fn disks_that_are_held_out_while_the_count_moves_are_as_if_they_were_away() {
+    for disks in 2..=3 {
+        for (cuts, away) in [(false, false), (false, true), (true, false), (true, true)] {
+            let conditions = Conditions { away, cuts, holds: true, ..conditions(disks) };
+            let outcome = lives(conditions, LIVES / 2);
+            println!(
+                "{disks} disks held out, away {away}, cuts {cuts}: {} starts, {} cuts, refused: {} old, \
+                 {} apart, {} apart by a start that was cut, {} behind; {} unnoticed",
+                outcome.starts,
+                outcome.cuts,
+                outcome.old_refused,
+                outcome.apart_refused,
+                outcome.cut_apart_refused,
+                outcome.behind_refused,
+                outcome.unnoticed.len()
+            );
+            assert_none(&outcome.wrongly_refused);
+            let rarely = if cuts && away { LIVES / 200 } else { 0 };
+            if outcome.unnoticed.len() as u64 > rarely {
+                panic!("{} unnoticed: {}", outcome.unnoticed.len(), outcome.unnoticed[0]);
+            }
+            // While all are there, none can go on without the others.
+            let refused = outcome.apart_refused + outcome.old_refused + outcome.behind_refused;
+            assert_eq!(refused > 0, away, "{refused}");
         }
     }
 }

@@ -2,3 +2,5 @@
 
 mod format;
 mod lives;
+mod running;
+mod world;

@@ -440,7 +440,10 @@ impl Control {
         {
             let node = ended.nodes[0].node;
             match &result {
-                Ok(()) => (replacer.finish)(node)?,
+                Ok(()) => {
+                    let label = (replacer.finish)(node)?;
+                    self.ready.extend(label.map(CommandArrival::NewLabel));
+                }
                 Err(_) => (replacer.abort)(node),
             }
         }

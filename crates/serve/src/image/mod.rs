@@ -252,15 +252,23 @@ pub fn new_uuid() -> io::Result<Uuid> {
     Ok(Uuid(bytes))
 }
 
-/// A random number for the mark of a label.
+/// A random number for the mark of the label of a new disk.
 ///
 /// # Errors
 /// When the system has no random numbers.
-pub fn new_random() -> io::Result<u32> {
-    let mut bytes = [0; 4];
+pub(super) fn new_random() -> io::Result<u32> {
+    new_seed().map(|seed| seed as u32)
+}
+
+/// A seed for the marks of a start: no other one had it.
+///
+/// # Errors
+/// When the system has no random numbers.
+pub fn new_seed() -> io::Result<u64> {
+    let mut bytes = [0; 8];
     let count = getrandom(&mut bytes, GetRandomFlags::empty())?;
     assert_eq!(count, bytes.len(), "a short request is answered whole");
-    Ok(u32::from_le_bytes(bytes))
+    Ok(u64::from_le_bytes(bytes))
 }
 
 /// An image that is being made: its files are there, empty, under names of their own. Unless it is

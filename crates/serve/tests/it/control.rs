@@ -137,7 +137,7 @@ fn replacer(told: &Told) -> Replacer {
         }),
         finish: Box::new(move |_| {
             finished(String::new());
-            Ok(())
+            Ok(None)
         }),
         abort: Box::new(move |_| aborted(String::new())),
     }

@@ -40,17 +40,8 @@ pub struct Opening {
     pub lost: Option<usize>,
     /// What the host stamps into blocks beside their address and number.
     pub stamps: u64,
-    /// The random numbers of the labels, where the disks have some.
-    pub labels: Option<Randoms>,
-}
-
-/// The random numbers that labels bear from a start on, and from its stop on.
-#[derive(Clone, Copy)]
-pub struct Randoms {
-    /// From the start on.
-    pub start: u32,
-    /// From the stop on.
-    pub stop: u32,
+    /// The seed of the random numbers of the labels, where the disks have some.
+    pub labels: Option<u64>,
 }
 
 /// Why a stack did not come up.
@@ -93,8 +84,6 @@ pub struct Trial {
     engine: Engine,
     clock: TrialClock,
     world: Rc<RefCell<World>>,
-    /// With the random number of the stop.
-    labels: Option<(Labels, u32)>,
     stamps: u64,
     keeps_state: bool,
     /// What a workload must know.
@@ -152,7 +141,6 @@ impl Trial {
             },
             clock: TrialClock::default(),
             world: Rc::clone(world),
-            labels: None,
             stamps: opening.stamps,
             keeps_state: parts.keeps_state,
             shape: parts.shape,
@@ -167,7 +155,7 @@ impl Trial {
 
     fn open(&mut self, opening: Opening) -> Result<(), LabelledOpenError> {
         let Opening { start, labels, .. } = opening;
-        let Some(randoms) = labels else {
+        let Some(seed) = labels else {
             let opened = self.engine.open(&mut self.clock, start);
             return opened.map_err(|(node, error)| LabelledOpenError::Layer(node, error));
         };
@@ -178,9 +166,8 @@ impl Trial {
         let disk = |number| Some(ListedDisk { number, is_labelled });
         let disks: Vec<_> = (1..).take(self.members.len()).map(disk).collect();
         let labels = Labels::new(set, &disks);
-        let (labels, _) = self.labels.insert((labels, randoms.stop));
         let Trial { engine, clock, .. } = self;
-        engine.open_labelled(clock, start, labels, randoms.start)
+        engine.open_labelled(clock, start, labels, seed)
     }
 
     /// Writes an empty device over blank members.
@@ -237,11 +224,7 @@ impl Trial {
             last.result?;
         }
         let Trial { engine, clock, .. } = self;
-        match &mut self.labels {
-            None => engine.close(clock),
-            Some((labels, random)) => engine.close_labelled(clock, labels, *random).map(|_| ()),
-        }
-        .map_err(|(_, error)| error)
+        engine.close_labelled(clock).map(|_| ()).map_err(|(_, error)| error)
     }
 
     /// Blocks of data that the layers said may have been rolled back when they came up, because a

@@ -15,7 +15,7 @@ use imbrex_core::array::{Level, RaidRows};
 use imbrex_core::counters::{ARRAY, ARRAY_CONTENTS, Group, JOURNAL, UNUSED};
 use imbrex_core::disk::Geometry;
 use imbrex_core::layer::Port;
-use imbrex_core::units::{BLOCK_BYTES, BlockCount};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use std::borrow::Cow;
@@ -25,6 +25,8 @@ const REGION_BYTES: u64 = 4 * 1008 * BLOCK_BYTES;
 /// The least and the most that a region may have.
 const REGION_BYTES_MIN: u64 = 16 << 10;
 const REGION_BYTES_MAX: u64 = 1 << 30;
+/// Seconds that an operation of a member may take.
+const LOST_AFTER_S: u64 = 60;
 /// Tables of checksums in memory, in bytes.
 const TABLE_BYTES: u64 = 64 << 20;
 
@@ -48,6 +50,9 @@ keys! {
         /// member that was away gets anew where anything of it was written meanwhile.
         #[serde(skip_serializing_if = "Option::is_none")]
         region: Option<Size> => "16 KiB to 1 GiB, a multiple of 4 KiB", "16128 KiB";
+        /// Where it is durable: a member of which an operation takes longer than so many seconds is lost.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lost_after_s: Option<u64> => 1..=86_400, "60";
         /// Memory for the tables of checksums.
         #[serde(skip_serializing_if = "Option::is_none")]
         table_memory: Option<Size> => "a size, at least 4 KiB", r#"`"64 MiB"`"#;
@@ -91,7 +96,8 @@ impl Raid1Config {
             None => REGION_BYTES / BLOCK_BYTES,
         };
         let memory_bytes = self.table_memory.map_or(TABLE_BYTES, Size::bytes);
-        Ok(Some(Raid1Keeping { durability, region_rows, memory_bytes }))
+        let lost_after = Duration::from_ms(self.lost_after_s.unwrap_or(LOST_AFTER_S) * 1000);
+        Ok(Some(Raid1Keeping { durability, region_rows, memory_bytes, lost_after }))
     }
 }
 

@@ -66,7 +66,7 @@ impl StackOnFiles {
 
     /// Makes room for the labels that are to be written to disks without one. The layers are up.
     pub fn make_room(&self, disks: &ImageDisks) -> Result<(), Failure> {
-        for index in self.labels.labelled() {
+        for index in self.labelled_now() {
             let member = &self.members[index];
             let listed = disks.of_node(&member.node);
             if listed.is_some_and(|disk| !disk.is_labelled) {
@@ -79,7 +79,7 @@ impl StackOnFiles {
 
     /// The disks of the image, with the labels that they have now.
     pub fn labelled(&self, mut disks: ImageDisks) -> ImageDisks {
-        for index in self.labels.labelled() {
+        for index in self.labelled_now() {
             let node = &self.members[index].node;
             let mut list = disks.list.iter_mut();
             if let Some(disk) = list.find(|disk| disk.node == *node) {
@@ -87,6 +87,12 @@ impl StackOnFiles {
             }
         }
         disks
+    }
+
+    /// The disks that have a label now, by their places. The layers are up.
+    fn labelled_now(&self) -> impl Iterator<Item = usize> {
+        let labels = self.engine.stack.labels();
+        labels.into_iter().flat_map(|labels| labels.labelled())
     }
 
     fn blocks(&self, index: usize) -> BlockCount {

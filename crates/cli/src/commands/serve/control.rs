@@ -160,7 +160,7 @@ fn replacer_of_emulated(
             let disk = disks.make(name).map_err(|error| error.to_string())?;
             Ok(new_disk(&faults, name, disk, first_member))
         }),
-        finish: Box::new(|_| Ok(())),
+        finish: Box::new(|_| Ok(None)),
         abort: Box::new(|_| {}),
     }
 }

@@ -27,7 +27,7 @@ use crate::ledger::{CopyState, LedgerEvent, Stage};
 use crate::lifecycle::{OpenError, Start};
 use crate::operation::{Completion, Operation, Request};
 use crate::planted::PlantedBug;
-use crate::units::BlockCount;
+use crate::units::{BlockCount, Duration};
 use alloc::vec::Vec;
 
 /// What waits for the ledger: that regions are marked, and that a member has all of its rows.
@@ -158,6 +158,7 @@ impl Raid1 {
         let mut progress_rows = PROGRESS_ROWS_MAX;
         if let Some(layout) = &layout {
             rows.keep_contents(layout.shape.rows());
+            rows.lose_after(keeping.map_or(Duration(u64::MAX / 2), |it| it.lost_after));
             rows.members.missed = Some(Missed::new(layout.shape));
             progress_rows = (layout.shape.rows() / 16).clamp(1, PROGRESS_ROWS_MAX);
         }
@@ -346,6 +347,20 @@ impl Raid1 {
         Ok(())
     }
 
+    /// A member that was away while the others went on has a journal that knows nothing of it.
+    fn leave_out_stale(&mut self, ctx: &mut Context<'_>) {
+        let ports = self.map.columns() + self.rows.members.spares();
+        let ports: Vec<Port> = (0..ports).map(|port| Port(port as u8)).collect();
+        let is_stale = |port: &Port| {
+            let is_new = ctx.member_mark(*port).is_some_and(|mark| mark.is_new());
+            ctx.was_away(*port) && !is_new && !ctx.is_planted(PlantedBug::ArrayStaleMemberTaken)
+        };
+        let stale: Vec<Port> = ports.into_iter().filter(is_stale).collect();
+        for port in stale {
+            self.keeper.ledger.lose_copy(port, ctx);
+        }
+    }
+
     /// The ledger is up: members that are not there, or were away, have not everything.
     fn ledger_opened(&mut self, ctx: &mut Context<'_>) {
         if let Some(sums) = &mut self.map.sums {
@@ -376,10 +391,23 @@ impl Raid1 {
                 self.rows.lost(port, &mut self.map, ctx);
             }
         }
+        self.take_part_in_marks(ctx);
         self.is_recovered = true;
         self.note(ctx);
         self.compare_on(ctx);
         self.opened_when_ready(ctx);
+    }
+
+    /// Disks that are in take part in moves of the labels from now on, new ones too.
+    fn take_part_in_marks(&mut self, ctx: &mut Context<'_>) {
+        let ports = self.map.columns() + self.rows.members.spares();
+        for port in (0..ports).map(|port| Port(port as u8)) {
+            let is_in = self.keeper.ledger.copy_state(port) == CopyState::In;
+            if is_in && !ctx.is_lost(port) && ctx.was_away(port) {
+                ctx.hold_out(port, false);
+                ctx.move_mark();
+            }
+        }
     }
 
     /// Takes note of members that are lost, and have it recorded.
@@ -392,7 +420,11 @@ impl Raid1 {
             return self.give_up(ctx);
         }
         let out = self.keeper.note(&self.rows.members, ctx);
+        for column in &out {
+            ctx.hold_out(self.rows.members.port(*column), true);
+        }
         if !out.is_empty() {
+            ctx.move_mark();
             let marked: Vec<u64> = self.regions.recorded().collect();
             self.miss(&marked);
         }
@@ -493,6 +525,10 @@ impl Raid1 {
             return self.keeper.answer_replaced(command, ctx);
         }
         let Some((column, from_start)) = self.returning.pop() else { return };
+        if ctx.is_planted(PlantedBug::ArrayMarkAheadOfData) {
+            ctx.hold_out(port, false);
+            ctx.move_mark();
+        }
         let is_trusted = ctx.is_planted(PlantedBug::ArrayStaleMemberTaken);
         let state = match from_start && !is_trusted {
             true => State::Rebuilding(0),
@@ -596,6 +632,7 @@ impl Raid1 {
             self.keeper.ledger.checkpoint(map, ctx);
         }
         self.keeper.commit(ctx);
+        self.rows.give_up_late(ctx);
         ctx.gauge(Gauge::UnreadableBlocks, self.map.unreadable.len() as u64);
         self.set_alarm(ctx);
     }
@@ -603,8 +640,8 @@ impl Raid1 {
     fn set_alarm(&mut self, ctx: &mut Context<'_>) {
         let may_clear = self.upkeep.clearing.is_none() && self.keeper.life == Life::Up;
         let clearing = self.regions.due_at().filter(|_| may_clear && !ctx.is_read_only());
-        let alarms =
-            [self.keeper.alarm(), self.rows.alarm(ctx.now()), clearing, self.scrub_alarm()];
+        let rows = [self.rows.alarm(ctx.now()), self.rows.late_alarm()];
+        let alarms = [self.keeper.alarm(), rows[0], rows[1], clearing, self.scrub_alarm()];
         // What is due already waits for something else than time.
         match alarms.into_iter().flatten().filter(|at| *at > ctx.now()).min() {
             Some(at) => ctx.wake_at(at),
@@ -651,6 +688,7 @@ impl Layer for Raid1 {
         ctx.gauge(Gauge::UnusedBytes, self.unused.bytes());
         if self.keeps() {
             self.keeper.ledger.open(start, 0, ctx);
+            self.leave_out_stale(ctx);
             return self.end_event(ctx);
         }
         let opened = self.rows.open(&mut self.map, ctx);
@@ -682,6 +720,10 @@ impl Layer for Raid1 {
         if !self.keeps() && self.rows.members.lacking() == self.map.columns() {
             ctx.lose();
         }
+    }
+
+    fn holds_away(&self) -> bool {
+        self.keeps()
     }
 
     fn without(&self, is_lost: &dyn Fn(Port) -> bool) -> Without {

@@ -6,7 +6,7 @@ use crate::durability::superblock::FEATURE_MIRRORED;
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
 use crate::layer::Port;
-use crate::units::BlockCount;
+use crate::units::{BlockCount, Duration};
 use alloc::vec::Vec;
 
 /// How an array of copies keeps what it knows.
@@ -18,6 +18,8 @@ pub struct Raid1Keeping {
     pub region_rows: u64,
     /// Bytes of tables of checksums that are kept in memory.
     pub memory_bytes: u64,
+    /// A member of which an operation takes longer is lost.
+    pub lost_after: Duration,
 }
 
 /// The journal, then the tables of checksums, then the blocks.
@@ -85,6 +87,7 @@ mod tests {
             durability: DurabilitySettings { ring_blocks: 16, unflushed_blocks_max: 16 },
             region_rows: 8,
             memory_bytes: 1 << 20,
+            lost_after: Duration::from_ms(60_000),
         };
         let layout = Raid1Layout::within(&keeping, 200).expect("room");
         assert!(layout.member_blocks() <= 200);

@@ -332,6 +332,11 @@ impl Raid1 {
             return;
         }
         self.upkeep.recorded_to = 0;
+        if let Some(column) = finished {
+            // Its mark moves with those of the others from now on.
+            ctx.hold_out(self.rows.members.port(column), false);
+            ctx.move_mark();
+        }
         if let (Some(column), Some(missed)) = (finished, &self.rows.members.missed)
             && matches!(self.rows.members.state(column), State::Returning(_))
         {

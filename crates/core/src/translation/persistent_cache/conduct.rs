@@ -55,8 +55,6 @@ pub(super) struct Conduct {
     pub bypass_run_max: u64,
     /// How many blocks may be lost: those of writes that have failed, and of writes that may.
     pub lost_blocks_max: u64,
-    /// Whether a new disk is a new drive, of which nothing has to be read.
-    pub is_replaced_with_disk: bool,
 }
 
 impl Conduct {
@@ -77,7 +75,6 @@ impl Conduct {
             trusts_log: settings.rewrite.covered == CoveredBlocks::FromLog,
             bypass_run_max: u64::MAX,
             lost_blocks_max: u64::MAX,
-            is_replaced_with_disk: true,
         }
     }
 
@@ -97,7 +94,6 @@ impl Conduct {
             bypass_run_max: DATA_BLOCKS_MAX,
             // One more write may fail then.
             lost_blocks_max: LOST_BLOCKS_MAX - DATA_BLOCKS_MAX,
-            is_replaced_with_disk: false,
         }
     }
 

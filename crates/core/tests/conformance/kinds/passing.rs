@@ -11,7 +11,7 @@ use imbrex_core::layer::Layer;
 use imbrex_core::slice::{FlushFailure, Slice};
 use imbrex_core::span::Span;
 use imbrex_core::stripe::Stripe;
-use imbrex_core::units::BlockCount;
+use imbrex_core::units::{BlockCount, Duration};
 
 /// What passes data on keeps none.
 const PASSES_ON: BufferBound =
@@ -113,6 +113,7 @@ pub fn durable_raid1(members: usize) -> Kind {
         durability: DurabilitySettings { ring_blocks: 24, unflushed_blocks_max: 16 },
         region_rows: 8,
         memory_bytes: 1 << 12,
+        lost_after: Duration::from_ms(60_000),
     };
     let disk = Geometry::plain(BlockCount(140), Media::Conventional);
     let columns = members as u64;

@@ -4,7 +4,7 @@ use crate::crashtest::image::{Cut, Mode};
 use crate::crashtest::medium::Medium;
 use crate::crashtest::oracle::{Leniency, Oracle};
 use crate::crashtest::recording_disk::World;
-use crate::crashtest::trial::{NotUp, Opening, Randoms, Setting, Trial, catching, set_of};
+use crate::crashtest::trial::{NotUp, Opening, Setting, Trial, catching, set_of};
 use crate::crashtest::workload;
 use imbrex_core::lifecycle::Start;
 use imbrex_core::rng::Rng;
@@ -46,14 +46,8 @@ pub fn recovering(setting: Setting<'_>, lost: Option<usize>, random: u64) -> Ope
         start: Start::Recover(Some(set_of(setting.seed))),
         lost,
         stamps: setting.seed,
-        labels: Some(randoms(random)),
+        labels: Some(random),
     }
-}
-
-fn randoms(seed: u64) -> Randoms {
-    let mut rng = Rng::new(seed, 57);
-    let mut next = || rng.next_u64() as u32;
-    Randoms { start: next(), stop: next() }
 }
 
 /// A life that was ended in order.
@@ -78,7 +72,7 @@ fn live(
         },
         lost: None,
         stamps,
-        labels: Some(randoms(stamps ^ (number as u64 + 1))),
+        labels: Some(stamps ^ (number as u64 + 1)),
     };
     let blank = || {
         let disks = setting.subject.blank(setting.seed).into_iter();

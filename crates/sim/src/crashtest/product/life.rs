@@ -18,7 +18,6 @@ use imbrex_core::engine::Engine;
 use imbrex_core::error::IoError;
 use imbrex_core::label::{LabelledOpenError, Labels, ListedDisk};
 use imbrex_core::lifecycle::Start;
-use imbrex_core::rng::Rng;
 use imbrex_core::stack::DiskId;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -45,8 +44,6 @@ pub struct Life<'a> {
     site: &'a Site,
     engine: Engine,
     clock: TrialClock,
-    /// With the random number of the stop.
-    labels: Option<(Rc<RefCell<Labels>>, u32)>,
 }
 
 /// What came of a workload with deeds of a person.
@@ -97,7 +94,6 @@ impl<'a> Life<'a> {
                 in_flight_max: 1 + (site.seed % 8) as u32,
             },
             clock: TrialClock::default(),
-            labels: None,
             strings,
         };
         match life.open(description, opening) {
@@ -124,12 +120,8 @@ impl<'a> Life<'a> {
             let number = 1 + *medium as u16;
             Some(ListedDisk { number, is_labelled })
         });
-        let mut labels = Labels::new(set, &listed.collect::<Vec<_>>());
-        let mut rng = Rng::new(opening.random, 57);
-        let (start, stop) = (rng.next_u64() as u32, rng.next_u64() as u32);
-        engine.open_labelled(clock, opening.start, &mut labels, start)?;
-        self.labels = Some((Rc::new(RefCell::new(labels)), stop));
-        Ok(())
+        let labels = Labels::new(set, &listed.collect::<Vec<_>>());
+        engine.open_labelled(clock, opening.start, labels, opening.random)
     }
 
     /// Plays a workload beside a person's deeds to its end.
@@ -144,8 +136,7 @@ impl<'a> Life<'a> {
         let world = Rc::clone(&self.world);
         let host = Host::new(steps, world, oracle, self.site.seed).lenient(leniency);
         let observed = Rc::new(Cell::new(self.observed()));
-        let labels = self.labels.as_ref().map(|(labels, _)| Rc::clone(labels));
-        let shared = (Rc::clone(&self.world), Rc::clone(&observed), labels);
+        let shared = (Rc::clone(&self.world), Rc::clone(&observed));
         let strings = self.strings.clone();
         let mut operator =
             Operator::new(host, self.site, &self.engine.stack, shared, (door, strings), events);
@@ -226,13 +217,6 @@ impl<'a> Life<'a> {
     /// What went wrong.
     pub fn close(&mut self) -> Result<(), IoError> {
         let Life { engine, clock, .. } = self;
-        match &mut self.labels {
-            None => engine.close(clock),
-            Some((labels, random)) => {
-                let labels = &mut labels.borrow_mut();
-                engine.close_labelled(clock, labels, *random).map(|_| ())
-            }
-        }
-        .map_err(|(_, error)| error)
+        engine.close_labelled(clock).map(|_| ()).map_err(|(_, error)| error)
     }
 }

@@ -11,8 +11,7 @@ use imbrex_core::buffer::Buffers;
 use imbrex_core::command::{
     Command, CommandError, CommandId, CommandKind, CommandReply, CommandState,
 };
-use imbrex_core::engine::{CommandArrival, Frontend, Replacement};
-use imbrex_core::label::Labels;
+use imbrex_core::engine::{CommandArrival, Frontend, NewLabel, Replacement};
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::{Arrival, DiskId, NodeId, Stack};
 use imbrex_core::units::{Duration, Instant};
@@ -47,8 +46,8 @@ pub enum Mark {
     Observed(Observed),
 }
 
-/// What the operator shares with the life: the world, how the array is, and the labels.
-pub type Shared = (Rc<RefCell<World>>, Rc<Cell<Observed>>, Option<Rc<RefCell<Labels>>>);
+/// What the operator shares with the life: the world, and how the array is.
+pub type Shared = (Rc<RefCell<World>>, Rc<Cell<Observed>>);
 
 /// The host, and the person beside it.
 pub struct Operator<'a> {
@@ -56,7 +55,8 @@ pub struct Operator<'a> {
     site: &'a Site,
     world: Rc<RefCell<World>>,
     observed: Rc<Cell<Observed>>,
-    labels: Option<Rc<RefCell<Labels>>>,
+    /// The label of a new disk that has yet to be told of.
+    new_label: Option<NewLabel>,
     disk_nodes: Vec<NodeId>,
     /// The description.
     pub door: Door,
@@ -89,7 +89,7 @@ impl<'a> Operator<'a> {
         host: Host<'a>,
         site: &'a Site,
         stack: &Stack,
-        (world, observed, labels): Shared,
+        (world, observed): Shared,
         (door, strings): (Door, Vec<Strings>),
         events: Vec<Event>,
     ) -> Operator<'a> {
@@ -101,7 +101,7 @@ impl<'a> Operator<'a> {
             site,
             world,
             observed,
-            labels,
+            new_label: None,
             disk_nodes: disk_nodes.into_iter().map(|(_, node)| node).collect(),
             door,
             strings,
@@ -167,9 +167,6 @@ impl<'a> Operator<'a> {
         if self.replacing.tries == 0 {
             self.mark(Mark::ReplaceBegun(disk));
         }
-        if let Some(labels) = &self.labels {
-            labels.borrow_mut().lose(disk);
-        }
         let strings = Strings::default();
         let geometry = self.site.stack.members()[disk].geometry.clone();
         let world = Rc::clone(&self.world);
@@ -188,9 +185,10 @@ impl<'a> Operator<'a> {
             Ok(()) => {
                 self.strings[disk] = strings;
                 self.door.end_replacement(&made, &self.world);
-                if let Some(labels) = &self.labels {
+                if self.site.is_labelled {
                     let random = self.site.random_of_new(made.medium);
-                    labels.borrow_mut().replace(disk, 1 + made.medium as u16, random);
+                    let (number, disk) = (1 + made.medium as u16, DiskId(disk as u16));
+                    self.new_label = Some(NewLabel { disk, number, random });
                 }
                 self.replacing.tries = 0;
                 self.mark(Mark::Replaced(disk));
@@ -242,10 +240,16 @@ impl Frontend for Operator<'_> {
     }
 
     fn next_command(&self) -> Option<Instant> {
-        self.due().map(|_| self.replacing.not_before)
+        match self.new_label {
+            Some(_) => Some(Instant::ZERO),
+            None => self.due().map(|_| self.replacing.not_before),
+        }
     }
 
     fn poll_command(&mut self, now: Instant) -> Option<CommandArrival> {
+        if let Some(label) = self.new_label.take() {
+            return Some(CommandArrival::NewLabel(label));
+        }
         loop {
             let event = self.due().filter(|_| now >= self.replacing.not_before)?;
             self.events.pop_front();

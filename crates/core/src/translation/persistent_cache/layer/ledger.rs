@@ -4,7 +4,7 @@ use super::{PersistentCache, Timer};
 use crate::durability::{FlushTicket, Lsn};
 use crate::error::IoError;
 use crate::extent::Extent;
-use crate::layer::Context;
+use crate::layer::{Context, Layer};
 use crate::ledger::{LedgerEvent, When};
 use crate::translation::persistent_cache::checkpoint::encode_checkpoint;
 use crate::translation::persistent_cache::records::Entry;
@@ -62,6 +62,9 @@ impl PersistentCache {
                 }
             }
             LedgerEvent::Opened => self.opened(ctx),
+            LedgerEvent::Refused(_) if self.awaiting_format.is_some() => {
+                self.lost(PersistentCache::LOG, ctx)
+            }
             LedgerEvent::Refused(error) => ctx.opened(Err(error)),
             LedgerEvent::Written => {
                 while let Some(job) = self.ledger.next_written() {
@@ -90,7 +93,11 @@ impl PersistentCache {
         self.undo.opened(self.blocks.lost_blocks());
         let position = self.blocks.log.superseded_before();
         self.blocks.log.release(position);
-        ctx.opened(Ok(()));
+        match self.awaiting_format.take() {
+            // A new disk was formatted.
+            Some(waiting) => waiting.into_iter().for_each(|request| self.submit(request, ctx)),
+            None => ctx.opened(Ok(())),
+        }
     }
 
     /// Flushes are done, and whoever has asked for them was answered: slots are free, and a table

@@ -44,7 +44,7 @@ use crate::durability::LayerKind;
 use crate::error::IoError;
 use crate::layer::{Area, Context, Issue, Layer, Port};
 use crate::ledger::Ledger;
-use crate::lifecycle::Start;
+use crate::lifecycle::{Start, Uuid};
 use crate::map::BandTable;
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
 use alloc::boxed::Box;
@@ -85,6 +85,10 @@ pub struct PersistentCache {
     checksums: Checksums,
     /// One of the disks is lost, and with it all.
     is_lost: bool,
+    /// The set that its disk belongs to, where it was told.
+    set: Option<Uuid>,
+    /// A new disk is being formatted: requests that wait for it.
+    awaiting_format: Option<Vec<Request>>,
     /// What the disk of the log is.
     below: Geometry,
 }
@@ -171,6 +175,8 @@ impl PersistentCache {
             undo: Undo::default(),
             checksums,
             is_lost: false,
+            set: None,
+            awaiting_format: None,
             below: below.log().clone(),
             shape,
         };
@@ -241,6 +247,9 @@ impl Layer for PersistentCache {
         if self.is_lost {
             return ctx.finish(request.id, Err(IoError::Lost));
         }
+        if let Some(waiting) = &mut self.awaiting_format {
+            return waiting.push(request);
+        }
         let job = self.take_in(request);
         if request.operation == Operation::Flush {
             // Every write that completed before has been handed to the disk.
@@ -292,28 +301,39 @@ impl Layer for PersistentCache {
     fn lost(&mut self, _port: Port, ctx: &mut Context<'_>) {
         self.is_lost = true;
         ctx.lose();
+        for request in self.awaiting_format.take().into_iter().flatten() {
+            ctx.finish(request.id, Err(IoError::Lost));
+        }
         self.ledger.fail(IoError::Lost);
         self.advance(ctx);
     }
 
     /// A new disk is a new drive, once all that the old one was asked for has been answered.
     fn on_replacement(&self) -> OnReplacement {
-        let is_quiet = self.requests.are_done() && self.rewriter.current().is_none();
-        let is_drive =
-            self.shape.conduct.is_replaced_with_disk && self.shape.layout.home_port() == LOG;
-        match self.is_lost && is_drive && is_quiet {
+        match self.shape.layout.home_port() == LOG {
             true => OnReplacement::PassesOn,
             false => OnReplacement::Refuses,
         }
     }
 
-    fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {
+    fn is_done_with_lost(&self) -> bool {
+        self.is_lost && self.requests.are_done() && self.rewriter.current().is_none()
+    }
+
+    /// One that keeps its map formats the new disk before it does what it is asked for.
+    fn replaced(&mut self, _port: Port, _command: CommandId, ctx: &mut Context<'_>) {
         let (settings, bands) = (self.shape.settings.clone(), Arc::clone(&self.shape.bands));
         let new = PersistentCache::new(settings, bands, &self.below);
         let (new, _) = new.expect("settings and a disk of which one was made before");
-        let ledger = core::mem::replace(self, new).ledger;
-        // It has been opened, and keeps nothing.
-        self.ledger = ledger;
+        let old = core::mem::replace(self, new);
+        let (Some(set), false) = (old.set, old.ledger.is_volatile()) else {
+            // It has been opened, and keeps nothing.
+            self.ledger = old.ledger;
+            return;
+        };
+        self.set = Some(set);
+        self.awaiting_format = Some(Vec::new());
+        self.open_ledger(Start::Format(set), ctx);
     }
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
@@ -325,17 +345,27 @@ impl Layer for PersistentCache {
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
+        self.set = match start {
+            Start::Format(set) => Some(set),
+            Start::Recover(set) => set,
+        };
         if let Err(lost) = ctx.nothing_lost() {
             return ctx.opened(Err(lost));
         }
-        let number = ctx.member_number(LOG);
-        let number = number.unwrap_or(LayerKind::PersistentCache as u16);
-        self.ledger.open(start, number, ctx);
-        self.take_ledger_events(ctx);
+        self.open_ledger(start, ctx);
     }
 
     fn close(&mut self, ctx: &mut Context<'_>) {
         self.ledger.begin_close();
+        self.take_ledger_events(ctx);
+    }
+}
+
+impl PersistentCache {
+    fn open_ledger(&mut self, start: Start, ctx: &mut Context<'_>) {
+        let number = ctx.member_number(LOG);
+        let number = number.unwrap_or(LayerKind::PersistentCache as u16);
+        self.ledger.open(start, number, ctx);
         self.take_ledger_events(ctx);
     }
 }
