@@ -127,9 +127,14 @@ fn all_are_found(name: &str, all: impl IntoIterator<Item = (&'static str, Wrong)
     assert!(unnoticed.is_empty(), "{name}, not noticed: {unnoticed:?}");
 }
 
-/// Bugs that no layer has yet.
-const PENDING: [PlantedBug; 2] =
-    [PlantedBug::ArrayRebuildWithoutLock, PlantedBug::ArrayMarkAheadOfData];
+/// Bugs that these cases do not show yet. That a disk is out is told before the next answer in two ways, by the
+/// array and by its journal; without either the other one still holds the answer.
+const PENDING: [PlantedBug; 4] = [
+    PlantedBug::LostCopyUnrecorded,
+    PlantedBug::ArrayAnswersBeforeLossRecorded,
+    PlantedBug::ArrayMarkAheadOfData,
+    PlantedBug::ArrayLossRecordFailureIgnored,
+];
 
 #[test]
 fn bugs_planted_in_an_array_of_copies_are_found() {
