@@ -274,7 +274,11 @@ impl Raid1 {
 
     /// A job has ended.
     fn job_ended(&mut self, ended: EndedJob, ctx: &mut Context<'_>) {
-        let EndedJob { owner, number, request, result } = ended;
+        let EndedJob { owner, number, request, mut result } = ended;
+        if self.keeper.life == Life::Lost && request.operation != Operation::Read {
+            // The member that had everything knows nothing of it.
+            result = result.and(Err(IoError::Lost));
+        }
         match owner {
             JobOwner::Layer(word) => self.own_ended(Word::of(word), result, ctx),
             JobOwner::Above => {
@@ -365,7 +369,7 @@ impl Raid1 {
             let is_gone = ctx.is_lost(port);
             let is_out = self.keeper.ledger.copy_state(port) == CopyState::Out;
             if is_gone || is_out {
-                let was_out = self.keeper.is_recorded_out(column);
+                let was_out = self.keeper.may_return(column);
                 if !is_gone && !self.keeper.is_another(column, ctx) {
                     // One that nobody has recorded out is older than it was.
                     self.returning.push((column, !was_out));
@@ -430,6 +434,7 @@ impl Raid1 {
         let was_up = self.keeper.life != Life::Opening;
         self.keeper.life = Life::Lost;
         self.keeper.lose_all_but_whole(ctx);
+        self.keeper.ledger.fail(IoError::Lost);
         self.keeper.fail(IoError::Lost, ctx);
         match was_up {
             true => ctx.lose(),
