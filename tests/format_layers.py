@@ -190,6 +190,59 @@ class SBlocks:
         }
 
 
+MEMBER_STATES = ("in", "out", "blank", "rebuilding", "returning")
+
+
+def array_map(journal):
+    """The members of an array of copies, and which regions and rows are not as they should be."""
+    data = journal.checkpoint
+    members = []
+
+    def member(found):
+        column, port, number, state, rows = found
+        name = MEMBER_STATES[state]
+        before = rows if name in ("rebuilding", "returning") else None
+        return column, {"port": port, "number": number, "state": name, "rebuilt_to": before}
+
+    at = 1 + 13 * data[0]
+    for column, found in map(member, struct.iter_unpack("<BBHBQ", data[1:at])):
+        if column != len(members):
+            raise SystemExit("members of the checkpoint")
+        members.append(found)
+    count, lost, regions = struct.unpack_from("<3Q", data, at)
+    numbers = struct.unpack_from(f"<{count + lost}Q", data, at + 24)
+    bits = data[at + 24 + 8 * (count + lost):]
+    if len(bits) != -(-regions // 8):
+        raise SystemExit("length of the checkpoint")
+    marked, unreadable = set(numbers[:count]), set(numbers[count:])
+    missed = {region for region in range(regions) if bits[region // 8] >> region % 8 & 1}
+    for record in journal.records:
+        payload = record["payload"]
+        if record["kind"] == 1:
+            column, found = member(struct.unpack("<BBHBQ", payload))
+            members[column] = found
+            if found["state"] == "out":
+                missed |= marked
+            if all(it["state"] == "in" for it in members):
+                missed = set()
+            continue
+        numbers = {number for (number,) in struct.iter_unpack("<Q", payload)}
+        if record["kind"] == 2:
+            marked |= numbers
+            if any(it["state"] == "out" for it in members):
+                missed |= numbers
+        elif record["kind"] == 3:
+            marked -= numbers
+        elif record["kind"] == 4:
+            unreadable |= numbers
+        elif record["kind"] == 5:
+            unreadable -= numbers
+        else:
+            raise SystemExit(f"a record of kind {record['kind']}")
+    return {"members": members, "regions": regions, "marked": sorted(marked),
+            "unreadable": sorted(unreadable), "missed": sorted(missed)}
+
+
 def buffer_map(journal):
     """The dirty blocks of a write buffer: block, place, checksum."""
     places, count = struct.unpack_from("<2Q", journal.checkpoint)

@@ -7,6 +7,7 @@
     format_reader.py s-blocks FILE         the member of a translation by S-blocks, with `track` a size
     format_reader.py s-blocks-data FILE    the same with all data: blocks that are not what their checksums say
     format_reader.py memory-buffer FILE    the log of a write buffer
+    format_reader.py array FILE            a member of an array of copies
     format_reader.py image FILE            the description of an image
     format_reader.py journal FILE          any member with a journal, whatever the layer makes of it
 
@@ -21,7 +22,7 @@ import struct
 import sys
 
 from format_blocks import Bad, crc32c, DATA_BLOCKS_MAX, JOURNAL, Member, MEMBERSHIP, PAGE, PAYLOAD, SUPERBLOCK, unseal, uuid
-from format_layers import SBlocks, buffer_map, segments_map
+from format_layers import SBlocks, array_map, buffer_map, segments_map
 
 # The bit of the required features for a journal with copies on other members.
 MIRRORED = 4
@@ -509,6 +510,8 @@ def main():
         document["s_blocks"] = SBlocks(journal).document()
     elif kind == "s-blocks-data":
         document = {"wrong_blocks": SBlocks(journal).wrong_blocks()}
+    elif kind == "array":
+        document["array"] = array_map(journal)
     elif kind == "memory-buffer":
         document["memory_buffer"] = buffer_map(journal)
     json.dump(document, sys.stdout, indent=1, sort_keys=True)

@@ -36,6 +36,7 @@ pub fn shape_of(image: &Image, for_repair: bool) -> Result<Shape, Failure> {
         config: &config,
         numbers: listed_members(&image.description().members),
         open: &|disk| open_file(image, disk, for_repair),
+        missing: &|disk| missing_file(image, disk),
         described: OnceCell::new(),
         opened: RefCell::default(),
         shared: RefCell::default(),
@@ -54,6 +55,7 @@ pub fn shape_in_memory(
         config,
         numbers,
         open,
+        missing: &|_| None,
         described: OnceCell::from(describe),
         opened: RefCell::default(),
         shared: RefCell::default(),
@@ -66,11 +68,23 @@ type OpenDisk<'a> = dyn Fn(&DiskConfig) -> Result<Member, Failure> + 'a;
 
 /// Opens the file or block device of a disk of an image.
 fn open_file(image: &Image, disk: &DiskConfig, for_repair: bool) -> Result<Member, Failure> {
-    let own = || image.node_path(&disk.name);
-    let path = disk.backing.as_ref().map(PathBuf::from).or_else(own);
-    let path = path.ok_or_else(|| format!("the image has no disk `{}`", disk.name))?;
+    let path =
+        path_of(image, disk).ok_or_else(|| format!("the image has no disk `{}`", disk.name))?;
     Member::open(&disk.name, &path, for_repair)
         .map_err(|error| format!("cannot open {}: {error}", path.display()).into())
+}
+
+/// Where a disk of an image lies.
+fn path_of(image: &Image, disk: &DiskConfig) -> Option<PathBuf> {
+    let own = || image.node_path(&disk.name);
+    disk.backing.as_ref().map(PathBuf::from).or_else(own)
+}
+
+/// Says so when there is no file or block device of a disk.
+fn missing_file(image: &Image, disk: &DiskConfig) -> Option<String> {
+    let path = path_of(image, disk)?;
+    let is_missing = matches!(path.try_exists(), Ok(false));
+    is_missing.then(|| format!("there is no {}", path.display()))
 }
 
 /// The nodes of a stack.
@@ -79,6 +93,8 @@ struct Nodes<'a> {
     /// The numbers of the members, as far as the image lists them.
     numbers: Vec<ListedMember>,
     open: &'a OpenDisk<'a>,
+    /// Why a disk is not there, if it is not.
+    missing: &'a dyn Fn(&DiskConfig) -> Option<String>,
     described: OnceCell<Rc<Describe>>,
     /// The members that are open: several slices stand on one.
     opened: RefCell<BTreeMap<String, Member>>,
@@ -125,6 +141,7 @@ impl Nodes<'_> {
             Keeps::Segments => self.segments(node)?,
             Keeps::SBlocks => self.s_blocks(node)?,
             Keeps::BufferLog => self.buffer(node)?,
+            Keeps::ArrayOfCopies => self.array_of_copies(node)?,
             Keeps::Unreadable(why) => return Err(format!("node `{name}` {why}").into()),
         };
         Ok(match node.port("copies") {
@@ -242,6 +259,44 @@ impl Nodes<'_> {
             true => self.numbered(node, layer),
             false => layer,
         })
+    }
+
+    /// An array that may do without some of the nodes below.
+    fn array_of_copies(&self, node: &NodeConfig) -> Result<Shape, Failure> {
+        let name = node.name();
+        let Some(facts) = self.facts_of(name)?.array_of_copies() else {
+            return Err(other_kind(name));
+        };
+        let Some(layout) = facts.layout else {
+            return Err(format!("node `{name}` keeps nothing over restarts").into());
+        };
+        let below = node.below().into_iter().map(|below| {
+            let shape = match self.missing_below(below)? {
+                Some(why) => Shape::Missing(why),
+                None => self.whole(below)?,
+            };
+            Ok((below.to_owned(), shape))
+        });
+        let layer = Shape::Raid1 {
+            below: below.collect::<Result<_, Failure>>()?,
+            columns: facts.columns,
+            layout: Box::new(layout),
+        };
+        Ok(self.numbered(node, layer))
+    }
+
+    /// Which disk under a node is not there, if one is.
+    fn missing_below(&self, name: &str) -> Result<Option<String>, Failure> {
+        let node = self.node(name)?;
+        if let Some(disk) = node.disk() {
+            return Ok((self.missing)(disk));
+        }
+        for below in node.below() {
+            if let Some(why) = self.missing_below(below)? {
+                return Ok(Some(why));
+            }
+        }
+        Ok(None)
     }
 
     /// A node with all that it offers.

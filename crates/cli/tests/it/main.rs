@@ -4,6 +4,7 @@ mod bad_bounds;
 mod bad_input;
 mod bad_serve;
 mod bad_values;
+mod check_array;
 mod check_inspect;
 mod check_layers;
 #[allow(dead_code)]

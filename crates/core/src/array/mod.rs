@@ -36,6 +36,7 @@ mod sums;
 mod task;
 
 pub use columns::Columns;
+pub use member_record::{MEMBER_FIELDS, RECORD_MEMBER};
 pub use members::{COLUMNS_MAX, Members};
 pub use raid::{ArrayError, Level, Raid};
 pub use raid_rows::RaidRows;

@@ -1,5 +1,7 @@
 //! The pages that draw the formats and the tables of the code say the same.
 
+use imbrex_core::array;
+use imbrex_core::array::raid1;
 use imbrex_core::cache::codec;
 use imbrex_core::durability::RECORD_FIELDS;
 use imbrex_core::durability::block::{Field, HEADER_FIELDS};
@@ -11,6 +13,7 @@ use imbrex_core::translation::records::RECORDS;
 use imbrex_core::translation::s_block_records as s_block;
 use imbrex_core::translation::segment::codec as segment;
 
+const ARRAY: &str = include_str!("../../../../docs/formats/array.md");
 const LABEL: &str = include_str!("../../../../docs/formats/label.md");
 const JOURNAL: &str = include_str!("../../../../docs/formats/journal.md");
 const TRANSLATION: &str = include_str!("../../../../docs/formats/translation.md");
@@ -51,6 +54,16 @@ fn the_page_of_the_journal_draws_what_the_code_writes() {
     check(JOURNAL, "Superblock", &superblock::FIELDS);
     check(JOURNAL, "Journal block", &RECORD_FIELDS);
     check(JOURNAL, "Membership page", &membership::FIELDS);
+}
+
+#[test]
+fn the_page_of_arrays_draws_what_the_code_writes() {
+    check(ARRAY, "Member", &array::MEMBER_FIELDS);
+    check(ARRAY, "Head", &raid1::CHECKPOINT_FIELDS);
+    for (kind, name) in raid1::RECORD_KINDS {
+        let row = format!("| {kind} | `{name}` |");
+        assert!(ARRAY.contains(&row), "the page has no row {row}");
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(super) fn read(superblock: &Superblock, member: &Member, into: &mut Findings
     newest
 }
 
-fn page(superblock: &Superblock, member: &Member, address: u64) -> Result<Page, String> {
+pub(super) fn page(superblock: &Superblock, member: &Member, address: u64) -> Result<Page, String> {
     let mut bytes = Vec::new();
     let read = member.read(address, 1, &mut bytes);
     read.map_err(|error| format!("it cannot be read: {error}"))?;

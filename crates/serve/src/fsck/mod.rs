@@ -6,8 +6,11 @@
 //! second time, so that a mistake in one of the two is noticed. It always comes to an end, whatever
 //! the members hold, in memory that is bounded by a constant and by what good blocks say.
 
+mod array;
+mod array_blocks;
 mod buffer;
 mod cache;
+mod copies;
 mod data;
 mod disks;
 mod findings;
@@ -27,6 +30,7 @@ mod tables;
 mod translation;
 mod words;
 
+pub use array::{ArrayMember, ArrayState, Has};
 pub use buffer::{BufferState, LogPlace};
 pub use cache::{CacheState, Place};
 pub use findings::{Finding, Findings};
@@ -42,6 +46,7 @@ pub use superblocks::{Copy, NoSuperblock, Superblocks};
 pub use translation::{Band, Logged, TranslationState, Where};
 
 use disks::{Disks, Elsewhere};
+use imbrex_core::array::raid1::Raid1Layout;
 use imbrex_core::durability::LayerKind;
 use imbrex_core::extent::Extent;
 use imbrex_core::lifecycle::Uuid;
@@ -110,6 +115,17 @@ pub enum Shape {
         /// Blocks that it offers.
         blocks: u64,
     },
+    /// A durable array of copies.
+    Raid1 {
+        /// The members and behind them the spares, with the names of their nodes.
+        below: Vec<(String, Shape)>,
+        /// How many are members.
+        columns: usize,
+        /// Where everything lies.
+        layout: Box<Raid1Layout>,
+    },
+    /// What is not there, with the reason: an array may do without.
+    Missing(String),
     /// A store of copies, under the name of its node.
     ReadCache(String, Box<Shape>),
     /// A node beside which a store of copies stands, which comes first.
@@ -157,6 +173,8 @@ pub enum LayerState {
     Segments(Rc<SegmentsState>),
     /// The map of a translation by S-blocks.
     SBlocks(Rc<SBlocksState>),
+    /// The members of an array, on the one whose journal is gone by.
+    Array(Rc<ArrayState>),
     /// The map of the log of a write buffer.
     Buffer(Rc<BufferState>),
 }
@@ -227,6 +245,10 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
             let log = log.as_ref().map(|(log, places)| (&**log, *places));
             kinds::memory_buffer::read(log, below, *blocks, reader)
         }
+        Shape::Raid1 { below, columns, layout } => {
+            kinds::raid1::read(below, *columns, layout, reader)
+        }
+        Shape::Missing(_) => None,
         Shape::ReadCache(node, flash) => kinds::read_cache::read(node, flash, reader),
         Shape::WithCopies(copies, layer) => {
             walk(copies, reader);

@@ -26,6 +26,8 @@ pub enum Keeps {
     Segments,
     /// S-blocks with their rings and their journal.
     SBlocks,
+    /// Copies of all blocks on each member, which survive the loss of members.
+    ArrayOfCopies,
     /// The log of a buffer in memory.
     BufferLog,
     /// What nobody else can read, with the reason.

@@ -785,6 +785,8 @@ known_of! {
     segments: Segments(segments::Facts),
     /// What is known of a translation by S-blocks.
     s_blocks: SBlock(s_block::Facts),
+    /// What is known of an array of copies.
+    array_of_copies: Raid1(raid1::Facts),
     /// What is known of a write buffer in memory.
     buffer: MemoryBuffer(memory_buffer::Facts),
 }

@@ -153,7 +153,7 @@ impl Node for Raid1Config {
     }
 
     fn keeps(&self) -> Result<Keeps, ConfigError> {
-        Ok(Keeps::Unreadable("is an array with redundancy, which no image is yet"))
+        Ok(Keeps::ArrayOfCopies)
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
@@ -210,7 +210,10 @@ impl Planned for PlannedRaid1 {
         let built = Raid1::new(&geometries, self.spares, Some(self.asked), self.keeping);
         let (raid, geometry) = built.map_err(|error| wrong(&self.name, &error))?;
         let geometry = Geometry { blocks: self.asked, ..geometry };
-        let facts = Facts { is_durable: self.keeping.is_some() };
+        let facts = Facts {
+            columns: below.offers.len() - self.spares,
+            layout: self.keeping.map(|keeping| Raid1Layout::new(&keeping, self.asked.0)),
+        };
         Ok(Part {
             body: Body::Layer(Box::new(raid)),
             offer: Offer::over(geometry),
@@ -219,14 +222,17 @@ impl Planned for PlannedRaid1 {
     }
 }
 
-/// What a report needs to know of an array of copies: what it counts.
+/// What reports, and whoever reads its members, need to know of an array of copies.
 pub struct Facts {
-    is_durable: bool,
+    /// How many of the nodes below are members: the first ones. The others are spares.
+    pub columns: usize,
+    /// Where it keeps what on each of them; none where it keeps nothing.
+    pub layout: Option<Raid1Layout>,
 }
 
 impl Reported for Facts {
     fn groups(&self) -> Vec<Group> {
-        match self.is_durable {
+        match self.layout.is_some() {
             true => vec![ARRAY, ARRAY_CONTENTS, UNUSED, JOURNAL],
             false => vec![ARRAY, UNUSED],
         }

@@ -1,8 +1,8 @@
 //! What the journal of each kind of layer says, as a document and in words.
 
 use imbrex_serve::fsck::{
-    BufferState, CacheState, IntentState, LayerState, Noted, SBlockRegion, SBlocksState,
-    SegmentsState, TranslationState,
+    ArrayState, BufferState, CacheState, Has, IntentState, LayerState, Noted, SBlockRegion,
+    SBlocksState, SegmentsState, TranslationState,
 };
 use serde_json::{Value, json};
 
@@ -23,6 +23,7 @@ pub fn add_document(layer: &LayerState, all: bool, document: &mut Value) {
         LayerState::SBlocks(translation) => {
             document["s_blocks"] = s_blocks_document(translation, all);
         }
+        LayerState::Array(array) => document["array"] = array_document(array, all),
         LayerState::Buffer(buffer) => document["memory_buffer"] = buffer_document(buffer, all),
     }
 }
@@ -64,6 +65,7 @@ pub fn words(layer: &LayerState) -> String {
                 state.layout.ring_places * state.regions.len() as u64
             )
         }
+        LayerState::Array(state) => array_words(state),
         LayerState::Buffer(state) => format!(
             "  memory buffer: {} dirty blocks in a log of {} places\n",
             state.live.len(),
@@ -206,6 +208,62 @@ fn s_blocks_document(state: &SBlocksState, all: bool) -> Value {
             document
         });
         document["every_region"] = json!(regions.collect::<Vec<Value>>());
+    }
+    document
+}
+
+fn array_words(state: &ArrayState) -> String {
+    let mut text = format!(
+        "  array: {} of {} regions marked, {} unreadable rows\n",
+        state.marked.len(),
+        state.shape.regions,
+        state.unreadable.len()
+    );
+    for (column, member) in state.members.iter().enumerate() {
+        let node = &state.nodes[member.port];
+        let words = state.words_of(column).unwrap_or_else(|| "it has all rows".to_owned());
+        text += &format!("  member {column} (`{node}`, number {}): {words}\n", member.number);
+    }
+    for (port, node) in state.nodes.iter().enumerate() {
+        if !state.members.iter().any(|member| member.port == port) {
+            text += &format!("  spare `{node}`\n");
+        }
+    }
+    text
+}
+
+fn array_document(state: &ArrayState, all: bool) -> Value {
+    let members = state.members.iter().enumerate().map(|(column, member)| {
+        let (has, before) = match member.has {
+            Has::All => ("in", None),
+            Has::Out => ("out", None),
+            Has::Blank => ("blank", None),
+            Has::Rebuilt(before) => ("rebuilding", Some(before)),
+            Has::Returned(before) => ("returning", Some(before)),
+        };
+        json!({
+            "port": member.port,
+            "node": state.nodes[member.port],
+            "number": member.number,
+            "state": has,
+            "rebuilt_to": before,
+            "rows": state.rows_of(column),
+        })
+    });
+    let mut document = json!({
+        "members": members.collect::<Vec<Value>>(),
+        "rows": state.rows(),
+        "table_rows": state.shape.table_rows(),
+        "region_rows": state.shape.region_rows,
+        "regions": state.shape.regions,
+        "marked_regions": state.marked.len(),
+        "unreadable_rows": state.unreadable.len(),
+        "missed_regions": state.missed.len(),
+    });
+    if all {
+        document["marked"] = json!(state.marked);
+        document["unreadable"] = json!(state.unreadable);
+        document["missed"] = json!(state.missed);
     }
     document
 }

@@ -1,0 +1,191 @@
+//! Which copies of a mirrored journal count, and which one is gone by.
+
+use super::journal::JournalState;
+use super::member::Member;
+use super::mirror;
+use super::superblocks::COUNT_MAX;
+use imbrex_core::durability::membership::{Listed, Membership};
+use imbrex_core::lifecycle::Uuid;
+
+/// A copy that is whole, as far as it is judged by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Whole {
+    set: Uuid,
+    member: Uuid,
+    generation: u64,
+    /// The journal block that would be written next.
+    end: u64,
+    membership: Membership,
+    /// Changes of the membership that every copy has which is in, as its second page says.
+    all_have: Option<u64>,
+}
+
+/// What is to be made of the copies.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Judged {
+    /// The copy that has come furthest.
+    pub base: usize,
+    /// For each copy, whether it counts.
+    pub counts: Vec<bool>,
+    /// Which copies are in, as the newest one has it.
+    pub listed: Vec<Listed>,
+}
+
+impl Whole {
+    /// The copy with this index of so many.
+    pub fn of(
+        journal: &JournalState,
+        member: &Member,
+        (index, copies): (usize, usize),
+    ) -> Result<Whole, String> {
+        let superblock = &journal.superblock;
+        let none = "neither of its two pages says which copies there are";
+        let page = journal.mirror.as_ref().ok_or(none)?;
+        if page.index != index as u64 {
+            let words = format!("it is copy {} of the journal, and copy {index}", page.index);
+            return Err(format!("{words} belongs here"));
+        }
+        let membership = page.membership.clone();
+        let found = membership.copies.len();
+        if found != copies || membership.changes > COUNT_MAX {
+            return Err(format!(
+                "it speaks of {found} copies of the journal, and there are {copies}"
+            ));
+        }
+        if superblock.set.member(membership.copies[index].number) != superblock.member {
+            return Err("its pages list another member in its place".to_owned());
+        }
+        let second = mirror::page(superblock, member, superblock.area_blocks - 3).ok();
+        Ok(Whole {
+            set: superblock.set,
+            member: superblock.member,
+            generation: superblock.generation,
+            end: journal.next,
+            all_have: second.map(|page| page.membership.changes),
+            membership,
+        })
+    }
+
+    /// It has recorded another copy out, or has seen its member replaced.
+    fn went_on_without(&self, index: usize, other: &Whole) -> bool {
+        let listed = self.membership.copies[index];
+        let own = other.membership.copies[index].number;
+        listed.number > own || (listed.number == own && !listed.is_in)
+    }
+
+    fn lists_as_in(&self, index: usize, other: &Whole) -> bool {
+        let listed = self.membership.copies[index];
+        listed.is_in && other.set.member(listed.number) == other.member
+    }
+}
+
+/// Judges copies, those that are whole, in the order of the ports.
+pub(super) fn judge(copies: &[Option<Whole>]) -> Result<Judged, String> {
+    let there: Vec<(usize, &Whole)> =
+        (0..).zip(copies).filter_map(|(index, copy)| Some((index, copy.as_ref()?))).collect();
+    let Some((_, first)) = there.first() else {
+        return Err("no copy of its journal is whole".to_owned());
+    };
+    if there.iter().any(|(_, copy)| copy.set != first.set) {
+        return Err("the copies of its journal belong to several images".to_owned());
+    }
+    let left = not_left_behind(&there)?;
+    let newest = left.iter().max_by_key(|(index, copy)| {
+        let age = (copy.membership.changes, copy.generation, copy.end);
+        (age, usize::MAX - index)
+    });
+    let (_, newest) = newest.expect("a copy that nobody has gone on without");
+    let listed = || left.iter().filter(|(index, copy)| newest.lists_as_in(*index, copy));
+    // A member that was put back as it was some time ago has older pages than all must have.
+    let all_have = listed().filter_map(|(_, copy)| copy.all_have).max();
+    let counting: Vec<_> =
+        listed().filter(|(_, copy)| Some(copy.membership.changes) >= all_have).collect();
+    let base =
+        counting.iter().max_by_key(|(index, copy)| (copy.generation, copy.end, usize::MAX - index));
+    let Some((base, _)) = base else {
+        return Err("no member that is there has every record".to_owned());
+    };
+    Ok(Judged {
+        base: *base,
+        counts: (0..copies.len()).map(|at| counting.iter().any(|(it, _)| *it == at)).collect(),
+        listed: newest.membership.copies.clone(),
+    })
+}
+
+/// The copies that none of them has gone on without. A copy that was left behind says nothing of others.
+fn not_left_behind<'a>(there: &[(usize, &'a Whole)]) -> Result<Vec<(usize, &'a Whole)>, String> {
+    let by = |(index, copy): &(usize, &Whole), judges: &[(usize, &Whole)]| {
+        judges.iter().any(|(it, other)| it != index && other.went_on_without(*index, copy))
+    };
+    let mut kept: Vec<(usize, &Whole)> = Vec::new();
+    let mut open = there.to_vec();
+    while !open.is_empty() {
+        let before = open.len();
+        open.retain(|copy| !by(copy, &kept));
+        let all = [kept.as_slice(), open.as_slice()].concat();
+        let (behind, sure): (Vec<_>, Vec<_>) = open.into_iter().partition(|copy| by(copy, &all));
+        kept.extend(sure);
+        open = behind;
+        if open.len() == before {
+            return Err("two members have each gone on without the other".to_owned());
+        }
+    }
+    kept.sort_unstable_by_key(|(index, _)| *index);
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: Uuid = Uuid([4; 16]);
+
+    /// The copy of a member with so many changes, which lists copies by number and whether they are in.
+    fn copy(number: u16, changes: u64, listed: &[(u16, bool)]) -> Option<Whole> {
+        let copies = listed.iter().map(|(number, is_in)| Listed { number: *number, is_in: *is_in });
+        Some(Whole {
+            set: SET,
+            member: SET.member(number),
+            generation: 3,
+            end: 9,
+            membership: Membership { changes, copies: copies.collect() },
+            all_have: Some(changes),
+        })
+    }
+
+    fn counts(copies: &[Option<Whole>]) -> Result<(usize, Vec<bool>), String> {
+        judge(copies).map(|judged| (judged.base, judged.counts))
+    }
+
+    #[test]
+    fn a_copy_that_another_has_gone_on_without_does_not_count() {
+        let both = [(1, true), (2, true)];
+        assert_eq!(counts(&[copy(1, 5, &both), copy(2, 5, &both)]), Ok((0, vec![true, true])));
+        assert_eq!(counts(&[None, copy(2, 5, &both)]), Ok((1, vec![false, true])));
+        let without_first = [(1, false), (2, true)];
+        let found = counts(&[copy(1, 9, &both), copy(2, 6, &without_first)]);
+        assert_eq!(found, Ok((1, vec![false, true])), "however far it has come");
+        let replaced = [(3, true), (2, true)];
+        let found = counts(&[copy(1, 5, &both), copy(2, 6, &replaced)]);
+        assert_eq!(found, Ok((1, vec![false, true])), "its member was replaced");
+        let without_second = [(1, true), (2, false)];
+        assert!(counts(&[copy(1, 6, &without_second), copy(2, 6, &without_first)]).is_err());
+    }
+
+    #[test]
+    fn an_older_copy_of_a_member_does_not_count_and_what_one_that_is_out_says_is_void() {
+        let both = [(1, true), (2, true)];
+        assert_eq!(counts(&[copy(1, 7, &both), copy(2, 5, &both)]), Ok((0, vec![true, false])));
+        let mut torn = copy(2, 7, &both);
+        torn.as_mut().expect("a copy").all_have = Some(5);
+        let found = counts(&[copy(1, 5, &both), torn]);
+        assert_eq!(found, Ok((0, vec![true, true])), "a change was being recorded");
+        let three = |first, second, third| [(1, first), (2, second), (3, third)];
+        let copies = [
+            copy(1, 6, &three(true, true, false)),
+            copy(2, 7, &three(false, true, true)),
+            copy(3, 7, &three(false, true, true)),
+        ];
+        assert_eq!(counts(&copies), Ok((1, vec![false, true, true])));
+    }
+}
