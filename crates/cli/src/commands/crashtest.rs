@@ -22,7 +22,7 @@ use imbrex_sim::crashtest::shrink::shrink;
 use imbrex_sim::crashtest::stacks::{self, SearchedStack};
 use imbrex_sim::crashtest::subject::Subject;
 use imbrex_sim::crashtest::summary::{Summary, replay_command};
-use imbrex_stack::{DiskConfig, Setting, stack_text};
+use imbrex_stack::{DiskConfig, Keeps, NodeConfig, Setting, stack_text};
 use std::fmt::Write;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -172,6 +172,11 @@ fn with_product(
 /// A stack whose members are checked after each recovery.
 fn checked_subject(stack: &Arc<SearchedStack>) -> Subject {
     let mut subject = Arc::clone(stack).subject();
+    // Of what nobody can read without its layer nothing is checked.
+    let is_unreadable = |node: &NodeConfig| matches!(node.keeps(), Ok(Keeps::Unreadable(_)));
+    if stack.of_seed(0).is_ok_and(|it| it.config.node.iter().any(is_unreadable)) {
+        return subject;
+    }
     let stack = Arc::clone(stack);
     subject.check = Some(Box::new(move |seed, members| check_members(&stack, seed, members)));
     subject

@@ -163,9 +163,10 @@ impl Keeper {
         self.recorded.iter().all(|record| record.state == State::In)
     }
 
-    /// True when a column is recorded as out.
-    pub fn is_recorded_out(&self, column: usize) -> bool {
-        self.recorded[column].state == State::Out
+    /// True when a column is recorded as out, and had everything before that.
+    pub fn may_return(&self, column: usize) -> bool {
+        let record = &self.recorded[column];
+        record.state == State::Out && !record.is_partial
     }
 
     /// True when a member is recorded as out.
@@ -226,7 +227,12 @@ impl Keeper {
             }
             // The number of a disk that is out is the one that it had.
             let number = if now.state == State::Out { before.number } else { now.number };
-            self.record(MemberRecord { number, ..now }, ctx);
+            let is_partial = match before.state {
+                State::Out => before.is_partial,
+                State::In | State::Returning(_) => false,
+                State::Blank | State::Rebuilding(_) => true,
+            };
+            self.record(MemberRecord { number, is_partial, ..now }, ctx);
             if now.state == State::Out || now.port != before.port {
                 self.hold_answers(ctx);
             }
@@ -300,6 +306,9 @@ impl Keeper {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
+        if self.life == Life::Lost {
+            return ctx.finish(request, result);
+        }
         if self.losses > 0 {
             return self.held.push((request, result));
         }
@@ -316,6 +325,9 @@ impl Keeper {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
+        if self.life == Life::Lost {
+            return ctx.finish(request, result);
+        }
         let number = self.answers.add((request, result));
         let port = self.journal_port();
         if self.ledger.answer_when_flushed(port, Token::Answer(number), ctx) == When::Now {
@@ -418,6 +430,8 @@ impl Keeper {
     pub fn refuse_admission(&mut self, port: Option<Port>, ctx: &mut Context<'_>) {
         let is_it = |it: &mut Admission| port.is_none_or(|port| port == it.port);
         let Some(admission) = self.admission.take_if(is_it) else { return };
+        // The journal does not go on with it either.
+        self.ledger.lose_copy(admission.port, ctx);
         if let Some(command) = admission.command
             && !ctx.is_planted(PlantedBug::ArrayReplacedBeforeRecorded)
         {
@@ -457,5 +471,6 @@ fn record_of(column: usize, members: &Members, ctx: &Context<'_>) -> MemberRecor
         port,
         number: ctx.member_number(port).unwrap_or_default(),
         state: members.state(column),
+        is_partial: false,
     }
 }

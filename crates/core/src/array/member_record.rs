@@ -31,6 +31,8 @@ pub struct MemberRecord {
     pub number: u16,
     /// What it has.
     pub state: State,
+    /// Of one that is out: it was being rebuilt, so it has not even what it has not missed.
+    pub is_partial: bool,
 }
 
 impl MemberRecord {
@@ -38,7 +40,7 @@ impl MemberRecord {
     pub fn put(&self, bytes: &mut Vec<u8>) {
         let (state, rows) = match self.state {
             State::In => (0, 0),
-            State::Out => (1, 0),
+            State::Out => (1, u64::from(self.is_partial)),
             State::Blank => (2, 0),
             State::Rebuilding(rows) => (3, rows),
             State::Returning(rows) => (4, rows),
@@ -62,7 +64,9 @@ impl MemberRecord {
             _ => return None,
         };
         let number = u16::from_le_bytes([own[2], own[3]]);
-        Some((MemberRecord { column: own[0], port: Port(own[1]), number, state }, rest))
+        let is_partial = state == State::Out && rows > 0;
+        let port = Port(own[1]);
+        Some((MemberRecord { column: own[0], port, number, state, is_partial }, rest))
     }
 }
 
@@ -75,7 +79,8 @@ mod tests {
         for state in
             [State::In, State::Out, State::Blank, State::Rebuilding(7), State::Returning(9)]
         {
-            let record = MemberRecord { column: 3, port: Port(4), number: 600, state };
+            let is_partial = state == State::Out;
+            let record = MemberRecord { column: 3, port: Port(4), number: 600, state, is_partial };
             let mut bytes = Vec::new();
             record.put(&mut bytes);
             assert_eq!(bytes.len(), MEMBER_BYTES);

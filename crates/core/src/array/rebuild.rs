@@ -1,5 +1,6 @@
 //! A member gets its rows again, found from the others.
 
+use super::members::State;
 use super::rows::Owner;
 use super::task::{Step, Work};
 use super::{RowMap, Rows};
@@ -12,6 +13,7 @@ use crate::operation::Cause;
 use crate::planted::PlantedBug;
 use crate::units::{BLOCK_BYTES, Duration, Instant};
 use alloc::collections::VecDeque;
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// Rows that are rebuilt at once (4 MiB of a member).
@@ -298,7 +300,8 @@ impl Rows {
         }
     }
 
-    /// Writes what was rebuilt in one piece, zeroes between: tracks that overlap are written in their order.
+    /// Writes what was rebuilt in one piece, zeroes between: tracks that overlap are written in their order. A
+    /// member that has come back has what lies between, so each piece is written alone.
     pub(super) fn write_chunk<M: RowMap>(
         &mut self,
         task: u32,
@@ -310,11 +313,18 @@ impl Rows {
         let first = entry.segments.first().expect("rows to rebuild").rows.start;
         let last = entry.segments.last().expect("rows to rebuild").rows.end();
         let rows = Extent::between(first, last);
-        let buffer = entry.part(entry.new[column], rows);
+        let pieces: Vec<Extent> = match self.members.state(column) {
+            State::Returning(_) => entry.segments.iter().map(|segment| segment.rows).collect(),
+            _ => vec![rows],
+        };
         let operation = (entry.write, Cause::Rebuild);
         let to = (column, self.members.port(column));
         let owner = Owner::Task(task);
-        entry.outstanding += self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
+        for rows in pieces {
+            let buffer = entry.part(entry.new[column], rows);
+            entry.outstanding +=
+                self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
+        }
     }
 
     /// When the next rows of a rebuild are due.

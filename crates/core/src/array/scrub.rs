@@ -64,7 +64,9 @@ impl Rows {
         ctx.count(Counter::ComparedBlocks, rows.blocks.0);
         entry.segments.clear();
         for row in rows.start.0..rows.end().0 {
-            let present = self.members.with_row(row);
+            // One that has come back meanwhile was not read.
+            let was_read = entry.written[(row - rows.start.0) as usize];
+            let present = self.members.with_row(row).and(was_read);
             let Some(good) =
                 sums.good(row, present.without(entry.bad.at(row)), is_after_crash, map)
             else {
@@ -114,6 +116,7 @@ impl Rows {
     /// Plans what is read to compare rows: the block of every member that has it.
     pub(super) fn read_to_compare<M: RowMap>(&mut self, task: u32, map: &M, ctx: &mut Context<'_>) {
         let rows = self.tasks[task].rows;
+        self.tasks[task].written.resize(rows.blocks.0 as usize, Columns::NONE);
         for column in 0..self.members.columns() {
             let mut row = rows.start.0;
             while row < rows.end().0 {
@@ -124,7 +127,12 @@ impl Rows {
                     continue;
                 }
                 self.tasks[task].make_old(column, ctx);
-                let entry = &self.tasks[task];
+                let entry = &mut self.tasks[task];
+                for read in
+                    &mut entry.written[(run.start.0 - rows.start.0) as usize..][..alike as usize]
+                {
+                    *read = read.or(Columns::of(column));
+                }
                 let buffer = entry.part(entry.old[column], run);
                 let to = (column, self.members.port(column));
                 let operation = (Operation::Read, Cause::Scrub);

@@ -258,11 +258,18 @@ impl Found {
     }
 
     /// True when this copy has recorded another one out, or has seen its member replaced. Members
-    /// that come later have greater numbers.
+    /// that come later have greater numbers. A member that came back has its old number: it has seen
+    /// more changes than this copy then, which it lists as in.
     pub fn has_gone_on_without(&self, index: usize, other: &Found) -> bool {
         let listed = self.membership().copies[index];
         let own = other.membership().copies[index].number;
-        listed.number > own || listed.number == own && !listed.is_in
+        let has_come_back = || {
+            other.membership().changes > self.membership().changes
+                && other.membership().copies.iter().any(|copy| {
+                    copy.is_in && other.superblock.set.member(copy.number) == self.superblock.member
+                })
+        };
+        listed.number > own || listed.number == own && !listed.is_in && !has_come_back()
     }
 
     /// Changes of the membership that every copy has which is in: the second page of a copy is

@@ -84,6 +84,12 @@ impl<T> Ledger<T> {
         journal.is_some_and(|journal| journal.wants_checkpoint())
     }
 
+    /// True while a checkpoint is being written. The last map has to wait for it.
+    pub fn is_checkpointing(&self) -> bool {
+        let journal = self.journaled.as_deref().map(|it| &it.journal);
+        journal.is_some_and(|journal| journal.is_checkpointing())
+    }
+
     /// Writes the map of the layer, with every record so far in it, so that the journal before it
     /// can be used again. One at a time; [`Checkpointed`](LedgerEvent::Checkpointed) ends it.
     pub fn checkpoint(&mut self, map: Vec<u8>, ctx: &mut Context<'_>) {

@@ -1,6 +1,6 @@
 //! The blocks of an array of copies: what they must be, and whether they are.
 
-use super::array::ArrayState;
+use super::array::{ArrayState, Has};
 use super::findings::Findings;
 use super::member::Member;
 use super::tables::{self, Holes, Page, WORDS_PER_PAGE};
@@ -46,9 +46,8 @@ impl ArrayBlocks {
 
     /// True when a member that is there has all rows.
     pub fn are_all_there(&self) -> bool {
-        let rows = self.state.rows();
-        let columns = self.members.iter().enumerate();
-        columns.into_iter().any(|(at, it)| it.is_some() && self.state.rows_of(at) == rows)
+        let mut columns = self.state.members.iter().zip(&self.members);
+        columns.any(|(of, member)| of.has == Has::All && member.is_some())
     }
 
     fn page(&self, region: u64, index: u64) -> Page {

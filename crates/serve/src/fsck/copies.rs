@@ -133,3 +133,59 @@ fn not_left_behind<'a>(there: &[(usize, &'a Whole)]) -> Result<Vec<(usize, &'a W
     kept.sort_unstable_by_key(|(index, _)| *index);
     Ok(kept)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: Uuid = Uuid([4; 16]);
+
+    /// The copy of a member with so many changes, which lists copies by number and whether they are in.
+    fn copy(number: u16, changes: u64, listed: &[(u16, bool)]) -> Option<Whole> {
+        let copies = listed.iter().map(|(number, is_in)| Listed { number: *number, is_in: *is_in });
+        Some(Whole {
+            set: SET,
+            member: SET.member(number),
+            generation: 3,
+            end: 9,
+            membership: Membership { changes, copies: copies.collect() },
+            all_have: Some(changes),
+        })
+    }
+
+    fn counts(copies: &[Option<Whole>]) -> Result<(usize, Vec<bool>), String> {
+        judge(copies).map(|judged| (judged.base, judged.counts))
+    }
+
+    #[test]
+    fn a_copy_that_another_has_gone_on_without_does_not_count() {
+        let both = [(1, true), (2, true)];
+        assert_eq!(counts(&[copy(1, 5, &both), copy(2, 5, &both)]), Ok((0, vec![true, true])));
+        assert_eq!(counts(&[None, copy(2, 5, &both)]), Ok((1, vec![false, true])));
+        let without_first = [(1, false), (2, true)];
+        let found = counts(&[copy(1, 9, &both), copy(2, 6, &without_first)]);
+        assert_eq!(found, Ok((1, vec![false, true])), "however far it has come");
+        let replaced = [(3, true), (2, true)];
+        let found = counts(&[copy(1, 5, &both), copy(2, 6, &replaced)]);
+        assert_eq!(found, Ok((1, vec![false, true])), "its member was replaced");
+        let without_second = [(1, true), (2, false)];
+        assert!(counts(&[copy(1, 6, &without_second), copy(2, 6, &without_first)]).is_err());
+    }
+
+    #[test]
+    fn an_older_copy_of_a_member_does_not_count_and_what_one_that_is_out_says_is_void() {
+        let both = [(1, true), (2, true)];
+        assert_eq!(counts(&[copy(1, 7, &both), copy(2, 5, &both)]), Ok((0, vec![true, false])));
+        let mut torn = copy(2, 7, &both);
+        torn.as_mut().expect("a copy").all_have = Some(5);
+        let found = counts(&[copy(1, 5, &both), torn]);
+        assert_eq!(found, Ok((0, vec![true, true])), "a change was being recorded");
+        let three = |first, second, third| [(1, first), (2, second), (3, third)];
+        let copies = [
+            copy(1, 6, &three(true, true, false)),
+            copy(2, 7, &three(false, true, true)),
+            copy(3, 7, &three(false, true, true)),
+        ];
+        assert_eq!(counts(&copies), Ok((1, vec![false, true, true])));
+    }
+}

@@ -25,6 +25,8 @@ const REGION_BYTES: u64 = 4 * 1008 * BLOCK_BYTES;
 /// The least and the most that a region may have.
 const REGION_BYTES_MIN: u64 = 16 << 10;
 const REGION_BYTES_MAX: u64 = 1 << 30;
+/// Blocks of the ring of its journal at least.
+const RING_BLOCKS_MIN: u64 = 10;
 /// Seconds that an operation of a member may take.
 const LOST_AFTER_S: u64 = 60;
 /// Tables of checksums in memory, in bytes.
@@ -86,6 +88,13 @@ impl Raid1Config {
         let Some(durability) = self.journal().and_then(|it| it.settings(world.options)) else {
             return Ok(None);
         };
+        if durability.ring_blocks < RING_BLOCKS_MIN {
+            let words = format!(
+                "ring_blocks = {}; accepted: {RING_BLOCKS_MIN} and more, two of which list the copies of the journal",
+                durability.ring_blocks
+            );
+            return Err(wrong(&self.name, &words));
+        }
         let region = self.region.map_or(REGION_BYTES, Size::bytes);
         if !(REGION_BYTES_MIN..=REGION_BYTES_MAX).contains(&region) {
             let words = format!("region = {region} B; accepted: 16 KiB to 1 GiB");

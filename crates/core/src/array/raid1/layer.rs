@@ -111,6 +111,8 @@ pub struct Raid1 {
     returning: Vec<(usize, bool)>,
     /// The ledger has given back what it kept.
     pub(super) is_recovered: bool,
+    /// Everything is flushed before the array goes down.
+    may_close: bool,
     /// Why the array does not come up.
     pub(super) refusal: Option<IoError>,
     pub(super) progress_rows: u64,
@@ -176,6 +178,7 @@ impl Raid1 {
             awaiting_tables: Vec::new(),
             returning: Vec::new(),
             is_recovered: false,
+            may_close: false,
             refusal: None,
             progress_rows,
             unused: BlockCount(total - used.0 * columns as u64),
@@ -271,7 +274,11 @@ impl Raid1 {
 
     /// A job has ended.
     fn job_ended(&mut self, ended: EndedJob, ctx: &mut Context<'_>) {
-        let EndedJob { owner, number, request, result } = ended;
+        let EndedJob { owner, number, request, mut result } = ended;
+        if self.keeper.life == Life::Lost && request.operation != Operation::Read {
+            // The member that had everything knows nothing of it.
+            result = result.and(Err(IoError::Lost));
+        }
         match owner {
             JobOwner::Layer(word) => self.own_ended(Word::of(word), result, ctx),
             JobOwner::Above => {
@@ -347,20 +354,6 @@ impl Raid1 {
         Ok(())
     }
 
-    /// A member that was away while the others went on has a journal that knows nothing of it.
-    fn leave_out_stale(&mut self, ctx: &mut Context<'_>) {
-        let ports = self.map.columns() + self.rows.members.spares();
-        let ports: Vec<Port> = (0..ports).map(|port| Port(port as u8)).collect();
-        let is_stale = |port: &Port| {
-            let is_new = ctx.member_mark(*port).is_some_and(|mark| mark.is_new());
-            ctx.was_away(*port) && !is_new && !ctx.is_planted(PlantedBug::ArrayStaleMemberTaken)
-        };
-        let stale: Vec<Port> = ports.into_iter().filter(is_stale).collect();
-        for port in stale {
-            self.keeper.ledger.lose_copy(port, ctx);
-        }
-    }
-
     /// The ledger is up: members that are not there, or were away, have not everything.
     fn ledger_opened(&mut self, ctx: &mut Context<'_>) {
         if let Some(sums) = &mut self.map.sums {
@@ -376,7 +369,7 @@ impl Raid1 {
             let is_gone = ctx.is_lost(port);
             let is_out = self.keeper.ledger.copy_state(port) == CopyState::Out;
             if is_gone || is_out {
-                let was_out = self.keeper.is_recorded_out(column);
+                let was_out = self.keeper.may_return(column);
                 if !is_gone && !self.keeper.is_another(column, ctx) {
                     // One that nobody has recorded out is older than it was.
                     self.returning.push((column, !was_out));
@@ -441,6 +434,7 @@ impl Raid1 {
         let was_up = self.keeper.life != Life::Opening;
         self.keeper.life = Life::Lost;
         self.keeper.lose_all_but_whole(ctx);
+        self.keeper.ledger.fail(IoError::Lost);
         self.keeper.fail(IoError::Lost, ctx);
         match was_up {
             true => ctx.lose(),
@@ -577,6 +571,11 @@ impl Raid1 {
             self.upkeep.progress = self.rows.members.begun();
             self.flush_members(Word::Close, ctx);
         }
+        if self.may_close && !self.keeper.ledger.is_checkpointing() {
+            self.may_close = false;
+            let map = self.checkpoint_map();
+            self.keeper.ledger.close(map, ctx);
+        }
     }
 
     fn flushed_to_close(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
@@ -584,10 +583,7 @@ impl Raid1 {
             self.keeper.record_progress(column, row, ctx);
         }
         match result {
-            Ok(()) => {
-                let map = self.checkpoint_map();
-                self.keeper.ledger.close(map, ctx);
-            }
+            Ok(()) => self.may_close = true,
             Err(error) => self.keeper.ledger.fail(error),
         }
     }
@@ -688,7 +684,6 @@ impl Layer for Raid1 {
         ctx.gauge(Gauge::UnusedBytes, self.unused.bytes());
         if self.keeps() {
             self.keeper.ledger.open(start, 0, ctx);
-            self.leave_out_stale(ctx);
             return self.end_event(ctx);
         }
         let opened = self.rows.open(&mut self.map, ctx);

@@ -120,7 +120,8 @@ impl ArrayOfStack {
     pub fn observe(&self, stack: &Stack) -> Observed {
         let counts = stack.counts(self.node);
         Observed {
-            missing: counts.gauge(Gauge::MissingMembers),
+            // Nobody is told that a member has come back before the labels say so.
+            missing: counts.gauge(Gauge::MissingMembers) + u64::from(stack.is_moving_mark()),
             rebuilding: counts.gauge(Gauge::RebuildingMembers),
         }
     }

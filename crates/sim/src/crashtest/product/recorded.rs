@@ -11,7 +11,7 @@ use crate::crashtest::image::{Cut, Mode};
 use crate::crashtest::medium::Medium;
 use crate::crashtest::oracle::{Content, Leniency, Oracle};
 use crate::crashtest::recording_disk::World;
-use crate::crashtest::workload::ordinary;
+use crate::crashtest::workload::{Action, Step, ordinary};
 use imbrex_core::lifecycle::Start;
 use imbrex_core::operation::Cause;
 use imbrex_core::rng::Rng;
@@ -157,6 +157,10 @@ impl<'a> Recorded<'a> {
             let at = rng.below(steps.len() as u64) as usize;
             steps[at].delay_ns = PAUSE_NS + rng.below(PAUSE_NS);
         }
+        if story.ends_lost {
+            // What the last one took alone is promised the sooner.
+            steps.iter_mut().for_each(force);
+        }
         let leniency = Leniency {
             errors: story.ends_lost,
             failed_writes: story.ends_lost,
@@ -294,6 +298,13 @@ impl<'a> Recorded<'a> {
         let now = wreck.description.media[disk];
         let mut before = (0..=wreck.index).rev().map(|index| self.door.at(index));
         before.find(|then| then.media[disk] != now).cloned()
+    }
+}
+
+/// Makes a write one that is durable when it is answered.
+fn force(step: &mut Step) {
+    if let Action::Write { durable } = &mut step.action {
+        *durable = true;
     }
 }
 

@@ -189,10 +189,10 @@ impl Plot<'_> {
         let mut order: Vec<usize> = (0..self.array.ports.len()).collect();
         order.rotate_left(port);
         let is_together = self.rng.below(2) == 0;
-        for port in order {
+        for (place, port) in order.into_iter().enumerate() {
             match is_together {
                 true => {
-                    let operations = self.rng.below(10);
+                    let operations = self.rng.below(if place == 0 { 3 } else { 8 });
                     let disk = self.array.ports[port].disk;
                     self.then(Deed::Vanish(disk, operations), false, 0);
                 }

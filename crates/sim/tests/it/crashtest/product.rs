@@ -39,37 +39,38 @@ fn campaign(name: &str, seeds: std::ops::Range<u64>) -> Totals {
 
 fn nothing_is_lost(cases: u64) {
     let mut failures = Vec::new();
+    let mut all = Totals::default();
     for name in COPIES {
         let seeds = cases.div_ceil(CASES * COPIES.len() as u64);
         let totals = campaign(name, 0..seeds);
-        failures
-            .extend(totals.failures.iter().map(|it| (name, it.seed, it.point, it.what.clone())));
+        let failed = totals.failures.iter();
+        failures.extend(failed.map(|it| (name, it.seed, it.point, it.what.clone())));
         let below = totals.pairs_below_share();
         assert!(below.is_empty(), "{name}: {below:?}");
-        let reached = &totals.reached;
-        let at = |wanted: &str| Presence::NAMES.iter().position(|it| *it == wanted);
-        let at = |wanted: &str| at(wanted).expect("a presence");
-        for (presence, count) in Presence::NAMES.iter().zip(reached.by_presence) {
-            assert!(count > 0, "{name}, {presence}: {reached:?}");
-        }
-        for presence in ["as-described", "after-crashed-openings", "missing"] {
-            assert!(reached.degraded[at(presence)] > 0, "{name}, {presence}: {reached:?}");
-        }
-        for presence in ["missing-too-many", "swapped"] {
-            assert!(reached.refused[at(presence)] > 0, "{name}, {presence}: {reached:?}");
-        }
-        let others = [
-            reached.whole,
-            reached.undescribed,
-            reached.later_lives,
-            reached.ends_lost,
-            reached.returned,
-            reached.gone_before,
-        ];
-        assert!(others.iter().all(|count| *count > 0), "{name}: {reached:?}");
+        all.add(totals);
     }
     let few: Vec<_> = failures.iter().take(12).collect();
     assert!(failures.is_empty(), "{} lives failed: {few:#?}", failures.len());
+    let reached = &all.reached;
+    let at = |wanted: &str| Presence::NAMES.iter().position(|it| *it == wanted);
+    let at = |wanted: &str| at(wanted).expect("a presence");
+    assert!(reached.by_presence.iter().all(|count| *count > 0), "{reached:?}");
+    for presence in ["as-described", "after-crashed-openings", "missing"] {
+        assert!(reached.degraded[at(presence)] > 0, "{presence}: {reached:?}");
+    }
+    for presence in ["missing-too-many", "swapped", "foreign", "former", "former-gone-on", "older"]
+    {
+        assert!(reached.refused[at(presence)] > 0, "{presence}: {reached:?}");
+    }
+    let others = [
+        reached.whole,
+        reached.undescribed,
+        reached.later_lives,
+        reached.ends_lost,
+        reached.returned,
+        reached.gone_before,
+    ];
+    assert!(others.iter().all(|count| *count > 0), "{reached:?}");
 }
 
 #[test]
@@ -126,9 +127,14 @@ fn all_are_found(name: &str, all: impl IntoIterator<Item = (&'static str, Wrong)
     assert!(unnoticed.is_empty(), "{name}, not noticed: {unnoticed:?}");
 }
 
-/// Bugs that no layer has yet.
-const PENDING: [PlantedBug; 2] =
-    [PlantedBug::ArrayRebuildWithoutLock, PlantedBug::ArrayMarkAheadOfData];
+/// Bugs that these cases do not show yet. That a disk is out is told before the next answer in two ways, by the
+/// array and by its journal; without either the other one still holds the answer.
+const PENDING: [PlantedBug; 4] = [
+    PlantedBug::LostCopyUnrecorded,
+    PlantedBug::ArrayAnswersBeforeLossRecorded,
+    PlantedBug::ArrayMarkAheadOfData,
+    PlantedBug::ArrayLossRecordFailureIgnored,
+];
 
 #[test]
 fn bugs_planted_in_an_array_of_copies_are_found() {
