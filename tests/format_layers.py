@@ -202,7 +202,8 @@ def array_map(journal):
         column, port, number, state, rows = found
         name = MEMBER_STATES[state]
         before = rows if name in ("rebuilding", "returning") else None
-        return column, {"port": port, "number": number, "state": name, "rebuilt_to": before}
+        return column, {"port": port, "number": number, "state": name, "rebuilt_to": before,
+                        "is_partial": name == "out" and rows == 1}
 
     at = 1 + 13 * data[0]
     for column, found in map(member, struct.iter_unpack("<BBHBQ", data[1:at])):

@@ -110,7 +110,7 @@ fn readers_agree(place: &Place, disk: usize) {
     }
     let both = ours["members"].as_array().into_iter().flatten();
     for (own, other) in both.zip(theirs["members"].as_array().expect("members")) {
-        for name in ["port", "number", "state", "rebuilt_to"] {
+        for name in ["port", "number", "state", "rebuilt_to", "is_partial"] {
             assert_eq!(own[name], other[name], "{name}");
         }
     }
@@ -172,7 +172,8 @@ fn a_member_that_comes_back_keeps_what_it_has_not_missed() {
     fs::rename(file(&place, 1), &away).expect("a file");
     write(&place, 0..256, 9, false);
     let said = is_clean(&place);
-    let note = "disk-1: member 1 of the array: it is out";
+    let note =
+        "disk-1: member 1 of the array: it is out, and gets what it has missed when it is back";
     assert!(said.lines().any(|line| line == note), "{said}");
     write(&place, 600..700, 9, false);
     readers_agree(&place, 0);

@@ -12,8 +12,11 @@ use std::collections::BTreeSet;
 pub enum Has {
     /// All of its rows.
     All,
-    /// Nothing: it is out.
-    Out,
+    /// Nothing: it is out. One that was being rebuilt gets all rows when it is back, others what they have missed.
+    Out {
+        /// It was being rebuilt.
+        is_partial: bool,
+    },
     /// Nothing: it is a new disk.
     Blank,
     /// The rows before this one.
@@ -31,6 +34,12 @@ pub struct ArrayMember {
     pub number: u16,
     /// What it has.
     pub has: Has,
+}
+
+impl ArrayMember {
+    fn is_out(&self) -> bool {
+        matches!(self.has, Has::Out { .. })
+    }
 }
 
 /// The state of an array.
@@ -119,7 +128,7 @@ impl ArrayState {
         let rows = u64::from_le_bytes(rows);
         let has = match (state, rows) {
             (0, 0) => Has::All,
-            (1, 0) => Has::Out,
+            (1, partial @ (0 | 1)) => Has::Out { is_partial: partial == 1 },
             (2, 0) => Has::Blank,
             (3, rows) if rows <= self.shape.rows() => Has::Rebuilt(rows),
             (4, rows) if rows <= self.shape.rows() => Has::Returned(rows),
@@ -159,7 +168,7 @@ impl ArrayState {
             match record.kind {
                 MARKED => {
                     self.marked.insert(self.region(number)?);
-                    if self.members.iter().any(|member| member.has == Has::Out) {
+                    if self.members.iter().any(ArrayMember::is_out) {
                         self.missed.insert(number);
                     }
                 }
@@ -185,7 +194,7 @@ impl ArrayState {
         let (column, member) = self.member(payload)?;
         let known = self.members.get_mut(column);
         *known.ok_or_else(|| format!("member {column} is not there"))? = member;
-        if member.has == Has::Out {
+        if member.is_out() {
             self.missed.extend(&self.marked);
         }
         if self.members.iter().all(|member| member.has == Has::All) {
@@ -203,7 +212,7 @@ impl ArrayState {
     pub(super) fn has_row(&self, column: usize, row: u64) -> bool {
         match self.members[column].has {
             Has::All => true,
-            Has::Out | Has::Blank => false,
+            Has::Out { .. } | Has::Blank => false,
             Has::Rebuilt(before) => row < before,
             Has::Returned(before) => {
                 row < before || !self.missed.contains(&self.shape.region_of(row))
@@ -215,7 +224,7 @@ impl ArrayState {
     pub fn rows_of(&self, column: usize) -> u64 {
         match self.members[column].has {
             Has::All => self.rows(),
-            Has::Out | Has::Blank => 0,
+            Has::Out { .. } | Has::Blank => 0,
             Has::Rebuilt(before) => before,
             Has::Returned(before) => {
                 let lacks = |region: &u64| {
@@ -236,7 +245,12 @@ impl ArrayState {
         let (rows, done) = (self.rows(), self.rows_of(column));
         match self.members[column].has {
             Has::All => None,
-            Has::Out => Some("it is out".to_owned()),
+            Has::Out { is_partial: false } => {
+                Some("it is out, and gets what it has missed when it is back".to_owned())
+            }
+            Has::Out { is_partial: true } => {
+                Some("it is out, and gets all rows when it is back".to_owned())
+            }
             Has::Blank => Some("it is a new disk that has nothing yet".to_owned()),
             Has::Rebuilt(_) => Some(format!("it is being rebuilt, and has {done} of {rows} rows")),
             Has::Returned(_) => {

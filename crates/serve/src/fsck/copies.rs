@@ -66,11 +66,14 @@ impl Whole {
         })
     }
 
-    /// It has recorded another copy out, or has seen its member replaced.
-    fn went_on_without(&self, index: usize, other: &Whole) -> bool {
+    /// It has recorded another copy out, or has seen its member replaced. One that knows of later changes and
+    /// lists this one as in has come back since.
+    fn went_on_without(&self, (own_index, index): (usize, usize), other: &Whole) -> bool {
         let listed = self.membership.copies[index];
-        let own = other.membership.copies[index].number;
-        listed.number > own || (listed.number == own && !listed.is_in)
+        let number = other.membership.copies[index].number;
+        let has_come_back = other.membership.changes > self.membership.changes
+            && other.lists_as_in(own_index, self);
+        listed.number > number || (listed.number == number && !listed.is_in && !has_come_back)
     }
 
     fn lists_as_in(&self, index: usize, other: &Whole) -> bool {
@@ -115,7 +118,8 @@ pub(super) fn judge(copies: &[Option<Whole>]) -> Result<Judged, String> {
 /// The copies that none of them has gone on without. A copy that was left behind says nothing of others.
 fn not_left_behind<'a>(there: &[(usize, &'a Whole)]) -> Result<Vec<(usize, &'a Whole)>, String> {
     let by = |(index, copy): &(usize, &Whole), judges: &[(usize, &Whole)]| {
-        judges.iter().any(|(it, other)| it != index && other.went_on_without(*index, copy))
+        let mut others = judges.iter().filter(|(it, _)| it != index);
+        others.any(|(it, other)| other.went_on_without((*it, *index), copy))
     };
     let mut kept: Vec<(usize, &Whole)> = Vec::new();
     let mut open = there.to_vec();
@@ -163,13 +167,27 @@ mod tests {
         assert_eq!(counts(&[copy(1, 5, &both), copy(2, 5, &both)]), Ok((0, vec![true, true])));
         assert_eq!(counts(&[None, copy(2, 5, &both)]), Ok((1, vec![false, true])));
         let without_first = [(1, false), (2, true)];
-        let found = counts(&[copy(1, 9, &both), copy(2, 6, &without_first)]);
+        let mut first = copy(1, 6, &both);
+        first.as_mut().expect("a copy").generation = 9;
+        let found = counts(&[first, copy(2, 6, &without_first)]);
         assert_eq!(found, Ok((1, vec![false, true])), "however far it has come");
         let replaced = [(3, true), (2, true)];
         let found = counts(&[copy(1, 5, &both), copy(2, 6, &replaced)]);
         assert_eq!(found, Ok((1, vec![false, true])), "its member was replaced");
         let without_second = [(1, true), (2, false)];
         assert!(counts(&[copy(1, 6, &without_second), copy(2, 6, &without_first)]).is_err());
+        assert!(counts(&[copy(1, 6, &without_second), copy(2, 7, &without_first)]).is_err());
+    }
+
+    #[test]
+    fn a_member_that_has_come_back_counts() {
+        let (both, without_second) = ([(1, true), (2, true)], [(1, true), (2, false)]);
+        // It is being recorded: the first pages of one of them say so, and those of the other do not.
+        let mut torn = copy(2, 7, &both);
+        torn.as_mut().expect("a copy").all_have = Some(6);
+        assert_eq!(counts(&[copy(1, 6, &without_second), torn]), Ok((0, vec![true, true])));
+        let older = copy(2, 5, &both);
+        assert_eq!(counts(&[copy(1, 6, &without_second), older]), Ok((0, vec![true, false])));
     }
 
     #[test]

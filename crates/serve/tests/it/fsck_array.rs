@@ -194,6 +194,32 @@ fn a_disk_that_is_not_there_is_told_and_the_rest_is_checked() {
     }
 }
 
+/// A member that is out says whether it was being rebuilt: it gets more when it is back.
+#[test]
+fn a_member_that_is_out_is_told_with_what_it_gets() {
+    let at = 64 + 1 + 13 + 4;
+    for (partial, gets) in [(0, "what it has missed"), (1, "all rows")] {
+        let mut disks = disks();
+        let record = ARRAY_AREA.journal_block(REPLAY_FROM + 2);
+        for disk in &mut disks {
+            let page = disk.block(ARRAY_AREA.page());
+            page[at..at + 9].copy_from_slice(&[1, partial, 0, 0, 0, 0, 0, 0, 0]);
+            disk.fix(ARRAY_AREA.page());
+            fix_checkpoint(disk);
+            // The record that it has come back is not there any more.
+            disk.block(record).fill(0);
+        }
+        let reading = read(&disks);
+        assert_eq!(state(&reading).members[1].has, Has::Out { is_partial: partial == 1 });
+        let note =
+            format!("second: member 1 of the array: it is out, and gets {gets} when it is back");
+        is_noted(&reading.findings, &note);
+        // What was marked since is missed.
+        let missed: Vec<u64> = state(&reading).missed.iter().copied().collect();
+        assert_eq!(missed, [0, 1]);
+    }
+}
+
 #[test]
 fn members_that_have_gone_on_without_each_other_are_refused() {
     let mut apart = disks();
@@ -230,6 +256,7 @@ fn a_journal_that_says_what_cannot_be_is_damage() {
         (page, 2, 4, "checkpoint: member 0 is behind port 4, which is not there"),
         (page, 5, 5, "checkpoint: member 0 is 5 with 0 rows"),
         (page, 14 + 5, 14, "checkpoint: member 1 is 4 with 14 rows"),
+        (page, 14 + 4, 2, "checkpoint: member 1 is 2 with 1 rows"),
         (page, counts, 2, "checkpoint: region 11 is not there"),
         (page, counts + 8, 3, "checkpoint: it ends within what it lists"),
         (page, counts + 8, 1, "checkpoint: there is more behind what it lists"),
@@ -362,9 +389,9 @@ fn a_reader_written_from_the_pages_agrees() {
         let kept = [&theirs["marked"], &theirs["unreadable"], &theirs["missed"]];
         assert_eq!(kept, [&json!(state.marked), &json!(state.unreadable), &json!(state.missed)]);
         let expected = json!([
-            { "port": 0, "number": 1, "state": "in", "rebuilt_to": null },
-            { "port": 1, "number": 2, "state": "returning", "rebuilt_to": 5 },
-            { "port": 2, "number": 3, "state": "rebuilding", "rebuilt_to": 9 },
+            { "port": 0, "number": 1, "state": "in", "rebuilt_to": null, "is_partial": false },
+            { "port": 1, "number": 2, "state": "returning", "rebuilt_to": 5, "is_partial": false },
+            { "port": 2, "number": 3, "state": "rebuilding", "rebuilt_to": 9, "is_partial": false },
         ]);
         assert_eq!(theirs["members"], expected);
     }

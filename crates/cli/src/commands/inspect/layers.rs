@@ -236,7 +236,7 @@ fn array_document(state: &ArrayState, all: bool) -> Value {
     let members = state.members.iter().enumerate().map(|(column, member)| {
         let (has, before) = match member.has {
             Has::All => ("in", None),
-            Has::Out => ("out", None),
+            Has::Out { .. } => ("out", None),
             Has::Blank => ("blank", None),
             Has::Rebuilt(before) => ("rebuilding", Some(before)),
             Has::Returned(before) => ("returning", Some(before)),
@@ -247,6 +247,7 @@ fn array_document(state: &ArrayState, all: bool) -> Value {
             "number": member.number,
             "state": has,
             "rebuilt_to": before,
+            "is_partial": member.has == Has::Out { is_partial: true },
             "rows": state.rows_of(column),
         })
     });
