@@ -18,9 +18,9 @@ CIRCLES_KNOWN = {
     "cli": [5],
     "drives": [15],
     "report": [4],
-    "serve": [9, 6],
-    "sim": [11, 6],
-    "stack": [31],
+    "serve": [10, 10],
+    "sim": [11, 6, 6],
+    "stack": [32],
     "traces": [6],
 }
 STRUCT_FIELDS_MAX = 20

@@ -4,7 +4,6 @@
 //! [`Frontend`](crate::engine::Frontend) at the end of the instant. Nothing depends on it: a frontend
 //! that has nobody to tell lets it go.
 
-use crate::stack::NodeId;
 use alloc::collections::VecDeque;
 
 /// Notices that wait for a frontend at most. Beyond them the oldest is dropped and counted.
@@ -70,16 +69,21 @@ pub enum Notice {
     },
 }
 
-/// The notices that no frontend has taken yet.
-#[derive(Default)]
-pub(crate) struct Notices {
-    queue: VecDeque<(NodeId, Notice)>,
+/// The notices that no frontend has taken yet, each with the node that it is from.
+pub(crate) struct Notices<N> {
+    queue: VecDeque<(N, Notice)>,
     dropped: u64,
 }
 
-impl Notices {
+impl<N> Default for Notices<N> {
+    fn default() -> Notices<N> {
+        Notices { queue: VecDeque::new(), dropped: 0 }
+    }
+}
+
+impl<N> Notices<N> {
     #[cold]
-    pub fn push(&mut self, node: NodeId, notice: Notice) {
+    pub fn push(&mut self, node: N, notice: Notice) {
         if self.queue.len() >= NOTICES_MAX {
             self.queue.pop_front();
             self.dropped += 1;
@@ -87,7 +91,7 @@ impl Notices {
         self.queue.push_back((node, notice));
     }
 
-    pub fn pop(&mut self) -> Option<(NodeId, Notice)> {
+    pub fn pop(&mut self) -> Option<(N, Notice)> {
         self.queue.pop_front()
     }
 
@@ -111,11 +115,11 @@ mod tests {
         let mut notices = Notices::default();
         let of = |block| Notice::ScrubFound { member: 0, block, is_repaired: true };
         for block in 0..NOTICES_MAX as u64 + 3 {
-            notices.push(NodeId(1), of(block));
+            notices.push(1, of(block));
         }
         assert_eq!(notices.take_dropped(), 3);
         assert_eq!(notices.take_dropped(), 0);
-        assert_eq!(notices.pop(), Some((NodeId(1), of(3))));
+        assert_eq!(notices.pop(), Some((1, of(3))));
         let rest = std::iter::from_fn(|| notices.pop()).count();
         assert_eq!(rest, NOTICES_MAX - 1);
         assert!(notices.is_empty());

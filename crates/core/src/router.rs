@@ -155,7 +155,7 @@ pub(crate) struct Router {
     /// is yet to be ended.
     pub failed: Vec<DiskId>,
     pub marks: Marks,
-    pub notices: Notices,
+    pub notices: Notices<NodeId>,
     /// New disks that layers have yet to take.
     pub replacements: Vec<Replacing>,
     pub host_in_flight: u32,

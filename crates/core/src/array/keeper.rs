@@ -373,7 +373,7 @@ impl Keeper {
     /// A new disk is behind a port. Returns false where it must be admitted to the journal first, which needs
     /// [`admit`](Self::admit).
     pub fn needs_admission(&self, port: Port) -> bool {
-        self.has_copy(port) && !self.ledger.is_volatile()
+        self.has_copy(port)
     }
 
     /// Admits a disk behind a port to the journal; `map` is what a checkpoint would say.

@@ -2,12 +2,22 @@
 
 use super::RowMap;
 use super::patience::Patience;
-use super::rows::Owner;
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue, Port};
 use crate::map::Slab;
 use crate::operation::{Cause, Operation, Tag};
+
+/// Whom an operation below is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Owner {
+    /// Work on rows.
+    Task(u32),
+    /// A flush that was asked for.
+    Flush(u32),
+    /// The layer's own work, by the word that it chose.
+    Layer(u64),
+}
 
 #[derive(Clone, Copy, Debug)]
 struct InFlight {

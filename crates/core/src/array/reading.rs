@@ -1,8 +1,7 @@
 //! What work on rows reads, and what it makes of blocks that cannot be read or are not what they must be.
 
-use super::operations::Done;
+use super::operations::{Done, Owner};
 use super::plan::Method;
-use super::rows::Owner;
 use super::task::{Piece, Step, Work, runs_of};
 use super::{Columns, Redundancy, RowMap, Rows};
 use crate::counters::Counter;

@@ -1,7 +1,7 @@
 //! A member gets its rows again, found from the others.
 
 use super::members::State;
-use super::rows::Owner;
+use super::operations::Owner;
 use super::task::{Step, Work};
 use super::{RowMap, Rows};
 use crate::command::{CommandError, CommandId, Rate};

@@ -206,11 +206,6 @@ impl Regions {
         self.marked.is_empty()
     }
 
-    /// True when a region is being cleared.
-    pub fn are_clearing(&self) -> bool {
-        self.marked.values().any(|region| region.state == State::Clearing)
-    }
-
     /// True when some region is marked that nobody writes.
     pub fn can_clear(&self) -> bool {
         self.marked.values().any(|it| it.state == State::Marked && it.writes == 0)

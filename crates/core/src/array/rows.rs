@@ -3,7 +3,7 @@
 use super::epochs::Epochs;
 use super::jobs::Jobs;
 use super::members::{Loss, Members};
-use super::operations::{Done, Operations};
+use super::operations::{Done, Operations, Owner};
 use super::patience::Patience;
 use super::plan::{Method, Segment};
 use super::rebuild::{CHUNK_ROWS, Rebuild};
@@ -24,17 +24,6 @@ use crate::planted::PlantedBug;
 use crate::units::{Duration, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-
-/// Whom an operation below is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Owner {
-    /// Work on rows.
-    Task(u32),
-    /// A flush that was asked for.
-    Flush(u32),
-    /// The layer's own work, by the word that it chose.
-    Layer(u64),
-}
 
 /// The end of an operation that the layer has issued for work of its own.
 #[derive(Clone, Copy, Debug)]

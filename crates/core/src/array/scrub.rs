@@ -1,7 +1,7 @@
 //! Rows whose members are compared, and made right where they are not.
 
+use super::operations::Owner;
 use super::plan::{Method, Segment};
-use super::rows::Owner;
 use super::task::{Step, Task, Work};
 use super::{Columns, Members, RowMap, Rows};
 use crate::counters::Counter;

@@ -3,7 +3,7 @@
 
 use super::RegionShape;
 use crate::buffer::BufferSlice;
-use crate::checksums::{BAD, NOTHING, Page, PageId, PageState, SUMS_PER_PAGE, is_right, word_of};
+use crate::checksums::{NOTHING, Page, PageId, PageState, is_right, word_of};
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::Uuid;
@@ -234,21 +234,8 @@ impl Sums {
         }
     }
 
-    /// A block of a row cannot be found any more: whatever is read there is wrong.
-    pub fn set_bad(&mut self, row: u64) {
-        self.set_word(row, BAD);
-    }
-
     /// True when a block with a checksum is what a row must have, or nobody knows.
     pub fn is_right(&self, row: u64, sum: u32) -> bool {
         is_right(self.word(row), sum)
     }
-
-    /// True when it is known what the block of a row must be.
-    pub fn is_known(&self, row: u64) -> bool {
-        self.word(row) != NOTHING
-    }
 }
-
-/// Rows of a region that fill whole pages, so that none is wasted.
-pub const ROWS_OF_PAGE: u64 = SUMS_PER_PAGE as u64;

@@ -386,7 +386,7 @@ impl Layer for HostManaged {
     }
 
     fn is_done_with_lost(&self) -> bool {
-        self.jobs.len() == 0
+        self.jobs.is_empty()
     }
 
     fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {

@@ -326,7 +326,7 @@ impl Layer for PersistentCache {
         let new = PersistentCache::new(settings, bands, &self.below);
         let (new, _) = new.expect("settings and a disk of which one was made before");
         let old = core::mem::replace(self, new);
-        let (Some(set), false) = (old.set, old.ledger.is_volatile()) else {
+        let (Some(set), true) = (old.set, self.shape.conduct.verifies) else {
             // It has been opened, and keeps nothing.
             self.ledger = old.ledger;
             return;

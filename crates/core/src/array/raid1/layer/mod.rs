@@ -1,11 +1,16 @@
-//! The layer of RAID level 1.
+//! The layer of RAID level 1. Its chapters stand beside this file.
 
-use super::after_crash::AfterCrash;
+mod after_crash;
+mod scrub;
+mod upkeep;
+
+use self::after_crash::AfterCrash;
+use self::scrub::Scrub;
+use self::upkeep::Upkeep;
 use super::copies::Copies;
 use super::layout::{Raid1Keeping, Raid1Layout};
 use super::records::{Kept, RECORD_READABLE};
-use super::scrub::Scrub;
-use super::upkeep::Upkeep;
+use super::word::{TOKEN_MARKS, Word};
 use crate::array::jobs::{EndedJob, JobOwner};
 use crate::array::keeper::{Keeper, Life, Token};
 use crate::array::member_record::RECORD_MEMBER;
@@ -30,66 +35,8 @@ use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Duration};
 use alloc::vec::Vec;
 
-/// What waits for the ledger: that regions are marked, and that a member has all of its rows.
-pub(super) const TOKEN_MARKS: u64 = 0;
-pub(super) const TOKEN_WHOLE: u64 = 1;
-
 /// Rows that are rebuilt between two records of it at most: 16 MiB of a member.
 const PROGRESS_ROWS_MAX: u64 = 4096;
-
-/// What an operation of the layer's own is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Word {
-    /// The table of a region is read.
-    Table(u64),
-    /// Regions are cleared.
-    Clearing,
-    /// What was rebuilt becomes durable.
-    Progress,
-    /// All rows of a member become durable.
-    Whole,
-    /// What may differ after a crash is made the same.
-    AfterCrash,
-    /// A scrub.
-    Scrub,
-    /// Rows with a block that a read has found to be wrong.
-    Repair,
-    /// The array goes down.
-    Close,
-}
-
-impl Word {
-    const SHIFT: u32 = 56;
-
-    /// As a number.
-    pub fn number(self) -> u64 {
-        let (kind, region) = match self {
-            Word::Table(region) => (0, region),
-            Word::Clearing => (1, 0),
-            Word::Progress => (2, 0),
-            Word::Whole => (3, 0),
-            Word::AfterCrash => (4, 0),
-            Word::Scrub => (5, 0),
-            Word::Repair => (6, 0),
-            Word::Close => (7, 0),
-        };
-        kind << Word::SHIFT | region
-    }
-
-    fn of(number: u64) -> Word {
-        let region = number & ((1 << Word::SHIFT) - 1);
-        match number >> Word::SHIFT {
-            0 => Word::Table(region),
-            1 => Word::Clearing,
-            2 => Word::Progress,
-            3 => Word::Whole,
-            4 => Word::AfterCrash,
-            5 => Word::Scrub,
-            6 => Word::Repair,
-            _ => Word::Close,
-        }
-    }
-}
 
 /// RAID level 1 over any nodes that take writes anywhere, which loses members and rebuilds them.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Scrubs of an array of copies, and blocks that reads have found to be wrong.
 
-use super::layer::{Raid1, Word};
+use super::Raid1;
+use crate::array::raid1::word::Word;
 use crate::array::scrub::Scrubbed;
 use crate::array::{CHUNK_ROWS, Redundancy, RowMap};
 use crate::command::{CommandError, CommandId, Rate};

@@ -1,13 +1,14 @@
 //! What a durable array of copies does for itself: tables of checksums are read, regions are marked and
 //! cleared, and what a rebuild has done is recorded.
 
-use super::layer::{Raid1, TOKEN_MARKS, TOKEN_WHOLE, Word};
-use super::records::{
-    NUMBERS_OF_RECORD, RECORD_CLEARED, RECORD_MARKED, RECORD_UNREADABLE, payload,
-};
+use super::Raid1;
 use crate::array::Columns;
 use crate::array::keeper::{Life, Token};
 use crate::array::members::State;
+use crate::array::raid1::records::{
+    NUMBERS_OF_RECORD, RECORD_CLEARED, RECORD_MARKED, RECORD_UNREADABLE, payload,
+};
+use crate::array::raid1::word::{TOKEN_MARKS, TOKEN_WHOLE, Word};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::layer::Context;

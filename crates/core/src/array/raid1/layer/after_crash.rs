@@ -1,7 +1,8 @@
 //! After a crash: what was perhaps being written is made the same on all members, before the first request.
 
-use super::layer::{Raid1, Word};
+use super::Raid1;
 use crate::array::keeper::Life;
+use crate::array::raid1::word::Word;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
