@@ -469,12 +469,7 @@ fn arrays_are_not_served_and_say_why() {
         let kind = format!("kind = \"{kind}\"");
         says(
             &refused,
-            &[
-                "node `array`: ",
-                &kind,
-                " keeps no journal",
-                "; accepted: arrays of kind \"raid1\"",
-            ],
+            &["node `array`: ", &kind, " keeps no journal", "; accepted: arrays of kind \"raid1\""],
         );
     }
     let others =
