@@ -438,7 +438,7 @@ counters! {
             RebuildProgress("rebuild_progress", Millionths, Share, Apart),
         }
     }
-    /// `raid1` and `raid4smr`.
+    /// `raid1`.
     ARRAY_CONTENTS {
         counters {
             /// Blocks of members that were read and are not what was written there.

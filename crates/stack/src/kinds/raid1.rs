@@ -234,7 +234,7 @@ impl Reported for Facts {
     fn groups(&self) -> Vec<Group> {
         match self.layout.is_some() {
             true => vec![ARRAY, ARRAY_CONTENTS, UNUSED, JOURNAL],
-            false => vec![ARRAY, UNUSED],
+            false => vec![ARRAY, ARRAY_CONTENTS, UNUSED],
         }
     }
 }

@@ -5,10 +5,13 @@
 //! must be stands in tables of checksums, which go to the members when a region is cleared. Disks must write
 //! a block as a whole or not at all, as the host asks of any disk.
 
+mod after_crash;
 mod copies;
 mod layer;
 mod layout;
 mod records;
+mod scrub;
+mod upkeep;
 mod word;
 
 pub use layer::Raid1;

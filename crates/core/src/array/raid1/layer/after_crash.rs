@@ -6,30 +6,9 @@ use crate::array::raid1::word::Word;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
-use alloc::collections::VecDeque;
 
 /// Rows that are compared at once.
 const CHUNK_ROWS: u64 = 1024;
-
-/// A comparison under way.
-#[derive(Debug)]
-pub(super) struct AfterCrash {
-    /// Regions that are left, the one that is being compared first.
-    regions: VecDeque<u64>,
-    /// Rows of that region which are done.
-    done: u64,
-    is_comparing: bool,
-    /// The members are being flushed behind it.
-    is_flushing: bool,
-}
-
-impl AfterCrash {
-    /// Compares these regions.
-    pub fn new(regions: impl Iterator<Item = u64>) -> AfterCrash {
-        let regions = regions.collect();
-        AfterCrash { regions, done: 0, is_comparing: false, is_flushing: false }
-    }
-}
 
 impl Raid1 {
     /// Goes on with the comparison, if there is one and nothing of it is in flight.

@@ -4,12 +4,12 @@ mod after_crash;
 mod scrub;
 mod upkeep;
 
-use self::after_crash::AfterCrash;
-use self::scrub::Scrub;
-use self::upkeep::Upkeep;
+use super::after_crash::AfterCrash;
 use super::copies::Copies;
 use super::layout::{Raid1Keeping, Raid1Layout};
 use super::records::{Kept, RECORD_READABLE};
+use super::scrub::Scrub;
+use super::upkeep::Upkeep;
 use super::word::{TOKEN_MARKS, Word};
 use crate::array::jobs::{EndedJob, JobOwner};
 use crate::array::keeper::{Keeper, Life, Token};

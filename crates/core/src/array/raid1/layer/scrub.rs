@@ -1,6 +1,7 @@
 //! Scrubs of an array of copies, and blocks that reads have found to be wrong.
 
 use super::Raid1;
+use crate::array::raid1::scrub::Scrub;
 use crate::array::raid1::word::Word;
 use crate::array::scrub::Scrubbed;
 use crate::array::{CHUNK_ROWS, Redundancy, RowMap};
@@ -11,20 +12,6 @@ use crate::layer::Context;
 use crate::notice::Notice;
 use crate::units::{BLOCK_BYTES, Duration, Instant};
 use alloc::vec::Vec;
-
-/// A scrub under way.
-#[derive(Debug)]
-pub(super) struct Scrub {
-    commands: Vec<CommandId>,
-    rate: Option<Rate>,
-    /// Rows before it are done.
-    next: u64,
-    is_comparing: bool,
-    /// The next rows begin no earlier.
-    not_before: Instant,
-    found: Scrubbed,
-    stopped: Option<&'static str>,
-}
 
 impl Raid1 {
     /// A command asks for a scrub, or for a faster one.

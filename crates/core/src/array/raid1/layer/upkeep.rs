@@ -8,6 +8,7 @@ use crate::array::members::State;
 use crate::array::raid1::records::{
     NUMBERS_OF_RECORD, RECORD_CLEARED, RECORD_MARKED, RECORD_UNREADABLE, payload,
 };
+use crate::array::raid1::upkeep::{Clearing, Load};
 use crate::array::raid1::word::{TOKEN_MARKS, TOKEN_WHOLE, Word};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
@@ -17,44 +18,6 @@ use crate::notice::Notice;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
 use crate::units::{BLOCK_BYTES, BlockCount};
-use alloc::vec::Vec;
-
-/// A table that is being read.
-#[derive(Debug)]
-pub(super) struct Load {
-    region: u64,
-    pages: BufferSlice,
-    column: usize,
-    /// Columns that could not give it.
-    failed: Columns,
-}
-
-/// Regions that are being cleared.
-#[derive(Debug, Default)]
-pub(super) struct Clearing {
-    regions: Vec<u64>,
-    /// Tables that are being written, and the flush behind them.
-    outstanding: u32,
-    has_failed: bool,
-    is_flushing: bool,
-}
-
-/// What is under way.
-#[derive(Debug, Default)]
-pub(super) struct Upkeep {
-    pub loads: Vec<Load>,
-    pub clearing: Option<Clearing>,
-    /// Regions whose tables are held because they are marked.
-    pub held: alloc::collections::BTreeSet<u64>,
-    /// Regions that are being recorded as marked.
-    pub marking: Vec<u64>,
-    /// How far the rebuild was when the flush of its member began.
-    pub progress: Option<(usize, u64)>,
-    /// The rows of a member that are durable there, as they were recorded last.
-    pub recorded_to: u64,
-    /// The member whose end of a rebuild is being made durable.
-    pub finishing: Option<usize>,
-}
 
 impl Raid1 {
     /// Begins to read the tables that somebody waits for.

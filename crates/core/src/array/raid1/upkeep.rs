@@ -1,0 +1,43 @@
+//! What a durable array of copies has under way for itself.
+
+use crate::array::Columns;
+use crate::buffer::BufferSlice;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// A table that is being read.
+#[derive(Debug)]
+pub struct Load {
+    pub region: u64,
+    pub pages: BufferSlice,
+    pub column: usize,
+    /// Columns that could not give it.
+    pub failed: Columns,
+}
+
+/// Regions that are being cleared.
+#[derive(Debug, Default)]
+pub struct Clearing {
+    pub regions: Vec<u64>,
+    /// Tables that are being written, and the flush behind them.
+    pub outstanding: u32,
+    pub has_failed: bool,
+    pub is_flushing: bool,
+}
+
+/// What is under way.
+#[derive(Debug, Default)]
+pub struct Upkeep {
+    pub loads: Vec<Load>,
+    pub clearing: Option<Clearing>,
+    /// Regions whose tables are held because they are marked.
+    pub held: BTreeSet<u64>,
+    /// Regions that are being recorded as marked.
+    pub marking: Vec<u64>,
+    /// How far the rebuild was when the flush of its member began.
+    pub progress: Option<(usize, u64)>,
+    /// The rows of a member that are durable there, as they were recorded last.
+    pub recorded_to: u64,
+    /// The member whose end of a rebuild is being made durable.
+    pub finishing: Option<usize>,
+}
