@@ -19,7 +19,7 @@ use imbrex_sim::crashtest::image::{EXHAUSTIVE_PENDING_MAX, EXHAUSTIVE_PENDING_SO
 use imbrex_sim::crashtest::medium::Medium;
 use imbrex_sim::crashtest::short::{run_short, workloads};
 use imbrex_sim::crashtest::shrink::shrink;
-use imbrex_sim::crashtest::stacks::{self, SearchedStack};
+use imbrex_sim::crashtest::stacks::{self, SearchedStack, StackOfSeed};
 use imbrex_sim::crashtest::subject::Subject;
 use imbrex_sim::crashtest::summary::{Summary, replay_command};
 use imbrex_stack::{DiskConfig, Keeps, NodeConfig, Setting, stack_text};
@@ -36,7 +36,7 @@ const SEEDS: Range<u64> = 0..20;
 
 /// Runs the command.
 pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
-    let stack = Arc::new(searched_stack(args)?);
+    let stack = Arc::new(checked(searched_stack(args)?));
     if !args.members && !args.product && stack.is_bare()? {
         return Err(format!(
             "--stack {}: accepted: with --members alone, because it has no layer that answers for faults",
@@ -172,29 +172,34 @@ fn with_product(
 /// A stack whose members are checked after each recovery.
 fn checked_subject(stack: &Arc<SearchedStack>) -> Subject {
     let mut subject = Arc::clone(stack).subject();
-    // Of what nobody can read without its layer nothing is checked.
-    let is_unreadable = |node: &NodeConfig| matches!(node.keeps(), Ok(Keeps::Unreadable(_)));
-    if stack.of_seed(0).is_ok_and(|it| it.config.node.iter().any(is_unreadable)) {
-        return subject;
-    }
     let stack = Arc::clone(stack);
-    subject.check = Some(Box::new(move |seed, members| check_members(&stack, seed, members)));
+    if let Some(check) = stack.check() {
+        subject.check = Some(Box::new(move |seed, members| {
+            let of_seed = stack.of_seed(seed).map_err(|error| error.to_string())?;
+            check(&of_seed, members)
+        }));
+    }
     subject
+}
+
+/// A stack with the check of its members. Of what nobody can read without its layer nothing is checked.
+fn checked(stack: SearchedStack) -> SearchedStack {
+    let is_unreadable = |node: &NodeConfig| matches!(node.keeps(), Ok(Keeps::Unreadable(_)));
+    match stack.of_seed(0).is_ok_and(|it| it.config.node.iter().any(is_unreadable)) {
+        true => stack,
+        false => stack.checked_by(check_members),
+    }
 }
 
 /// The stack on which a bug is looked for, where that is another than the one that was asked for.
 fn other_subject(bug: PlantedBug, asked: &Subject) -> Option<Subject> {
     let name = stacks::stack_of(bug).filter(|name| *name != asked.name)?;
     let stack = stacks::ready_made_stack(name)?;
-    Some(checked_subject(&Arc::new(stack)))
+    Some(checked_subject(&Arc::new(checked(stack))))
 }
 
 /// What `imbrex check --data` would say of the members of the stack of a seed.
-fn check_members(
-    stack: &SearchedStack,
-    seed: u64,
-    members: &[(Rc<str>, Medium)],
-) -> Result<(), String> {
+fn check_members(of_seed: &StackOfSeed, members: &[(Rc<str>, Medium)]) -> Result<(), String> {
     let open = |disk: &DiskConfig| {
         let found = members.iter().find(|(name, _)| **name == *disk.name);
         let (name, medium) = found.ok_or("a disk that is no member")?;
@@ -202,9 +207,13 @@ fn check_members(
         let read = move |at, into: &mut [u8]| into.copy_from_slice(&medium.block(at)[..]);
         Ok(Member::in_memory(name, blocks, Box::new(read)))
     };
-    let of_seed = stack.of_seed(seed).map_err(|error| error.to_string())?;
+    let missing = |disk: &DiskConfig| {
+        let is_there = members.iter().any(|(name, _)| **name == *disk.name);
+        (!is_there).then(|| "it is lost".to_owned())
+    };
     let describe = Rc::clone(&of_seed.describe);
-    let shape = shape_in_memory(&of_seed.config, describe, of_seed.numbers(), &open);
+    let numbers = of_seed.numbers();
+    let shape = shape_in_memory(&of_seed.config, describe, numbers, (&open, &missing));
     let shape = shape.map_err(|error| error.to_string())?;
     let checks = Checks { data: true, repair: false };
     let findings = fsck::read(&shape, None, checks).findings;

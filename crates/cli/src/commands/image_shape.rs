@@ -49,13 +49,13 @@ pub fn shape_in_memory(
     config: &StackConfig,
     describe: Rc<Describe>,
     numbers: Vec<ListedMember>,
-    open: &OpenDisk<'_>,
+    (open, missing): (&OpenDisk<'_>, &MissingDisk<'_>),
 ) -> Result<Shape, Failure> {
     let nodes = Nodes {
         config,
         numbers,
         open,
-        missing: &|_| None,
+        missing,
         described: OnceCell::from(describe),
         opened: RefCell::default(),
         shared: RefCell::default(),
@@ -65,6 +65,8 @@ pub fn shape_in_memory(
 
 /// Opens what holds a disk.
 type OpenDisk<'a> = dyn Fn(&DiskConfig) -> Result<Member, Failure> + 'a;
+/// Says why a disk is not there, if it is not.
+type MissingDisk<'a> = dyn Fn(&DiskConfig) -> Option<String> + 'a;
 
 /// Opens the file or block device of a disk of an image.
 fn open_file(image: &Image, disk: &DiskConfig, for_repair: bool) -> Result<Member, Failure> {
@@ -94,7 +96,7 @@ struct Nodes<'a> {
     numbers: Vec<ListedMember>,
     open: &'a OpenDisk<'a>,
     /// Why a disk is not there, if it is not.
-    missing: &'a dyn Fn(&DiskConfig) -> Option<String>,
+    missing: &'a MissingDisk<'a>,
     described: OnceCell<Rc<Describe>>,
     /// The members that are open: several slices stand on one.
     opened: RefCell<BTreeMap<String, Member>>,

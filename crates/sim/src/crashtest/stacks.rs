@@ -1,6 +1,7 @@
 //! Stack files under test: those that ship, and any other that `create` takes. The planner builds them as
 //! it does for an image, with what the seed draws of their table `[draw]`.
 
+use super::medium::Medium;
 use super::subject::{KnownBlocks, Member, Parts, Subject};
 use super::workload::Shape;
 use imbrex_core::buffer::ContentKind;
@@ -108,7 +109,11 @@ pub struct SearchedStack {
     name: String,
     drawn: DrawnStack,
     size_bytes: Option<u64>,
+    check: Option<CheckStack>,
 }
+
+/// Says what is wrong with the members of a stack, given with their names. One that is not among them is lost.
+pub type CheckStack = fn(&StackOfSeed, &[(Rc<str>, Medium)]) -> Result<(), String>;
 
 /// The stack of a seed.
 pub struct StackOfSeed {
@@ -147,10 +152,22 @@ impl SearchedStack {
             name: name.to_string(),
             drawn: DrawnStack::from_text(file, text, settings)?,
             size_bytes,
+            check: None,
         };
         let config = stack.drawn.draw(|_| 0)?;
         let refused = config.node.iter().find_map(NodeConfig::refused_by_serving);
         refused.map_or(Ok(stack), |reason| Err(ConfigError::words(reason)))
+    }
+
+    /// The stack with an opinion of its own on what the members hold.
+    #[must_use]
+    pub fn checked_by(self, check: CheckStack) -> SearchedStack {
+        SearchedStack { check: Some(check), ..self }
+    }
+
+    /// The opinion on what the members hold, if there is one.
+    pub fn check(&self) -> Option<CheckStack> {
+        self.check
     }
 
     /// The name that the file gives it.

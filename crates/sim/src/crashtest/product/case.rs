@@ -191,6 +191,12 @@ impl<'a> Recorded<'a> {
             }
         }
         reached.by_presence[presence.number()] += 1;
+        // A check says what it must only of disks that belong together.
+        let is_checked = presence.is_honest();
+        let before = match is_checked {
+            true => site.check(&wreck.description, &media, &missing),
+            false => Ok(()),
+        };
         let world = World::new(media.clone(), None);
         let disks = disks_of(site, &missing);
         let opened =
@@ -200,7 +206,14 @@ impl<'a> Recorded<'a> {
             Ok(life) => {
                 let up =
                     Up { life, media, contents: Vec::new(), fates: wreck.fates.clone(), missing };
-                self.judge(up, wreck, presence, reached).map(Some)
+                let up = self.judge(up, wreck, presence, reached)?;
+                before.map_err(|what| format!("check before the opening: {what}"))?;
+                if is_checked {
+                    let media = &up.life.world.borrow().media;
+                    let after = site.check(&wreck.description, media, &up.missing);
+                    after.map_err(|what| format!("check after the opening: {what}"))?;
+                }
+                Ok(Some(up))
             }
             Err(not_up) => {
                 self.judge_refusal(wreck, presence, &not_up, rng, reached)?;

@@ -6,7 +6,7 @@ use super::life::{Life, Opening};
 use crate::crashtest::medium::{Medium, block_of};
 use crate::crashtest::oracle::{Leniency, Oracle};
 use crate::crashtest::recording_disk::World;
-use crate::crashtest::stacks::{SearchedStack, StackOfSeed};
+use crate::crashtest::stacks::{CheckStack, SearchedStack, StackOfSeed};
 use crate::crashtest::trial::set_of;
 use crate::crashtest::workload::{Action, Step};
 use imbrex_core::extent::Extent;
@@ -45,6 +45,8 @@ pub struct Site {
     pub wrong: Wrong,
     /// Its disks have labels.
     pub is_labelled: bool,
+    /// An opinion of its own on what the disks hold.
+    check: Option<CheckStack>,
     /// By disk the members on it, by their places in the list of numbers.
     pub members_on: Vec<Vec<usize>>,
 }
@@ -55,6 +57,7 @@ impl Site {
     /// # Errors
     /// When it cannot be built, or not be searched.
     pub fn new(stack: &SearchedStack, seed: u64, wrong: Wrong) -> Result<Option<Site>, String> {
+        let check = stack.check();
         let stack = stack.of_seed(seed).map_err(|error| error.to_string())?;
         let numbers: Vec<u16> = stack.numbers().iter().map(|it| it.number).collect();
         let built = stack.built_with(&numbers).map_err(|error| error.to_string())?;
@@ -75,7 +78,7 @@ impl Site {
         let members_on = members_on.collect();
         let is_labelled = seed % UNLABELLED_EVERY != UNLABELLED_EVERY - 1;
         let places = Places::default();
-        let mut site = Site { stack, array, places, seed, wrong, is_labelled, members_on };
+        let mut site = Site { stack, array, places, seed, wrong, is_labelled, check, members_on };
         site.places = site.find_places()?;
         Ok(Some(site))
     }
@@ -83,6 +86,25 @@ impl Site {
     /// The name of the set of its disks.
     pub fn set(&self) -> Uuid {
         set_of(self.seed)
+    }
+
+    /// Checks what the disks behind the ports hold, without those that are missing.
+    ///
+    /// # Errors
+    /// When the check finds damage.
+    pub fn check(
+        &self,
+        description: &Description,
+        media: &[Medium],
+        missing: &[usize],
+    ) -> Result<(), String> {
+        let Some(check) = self.check else { return Ok(()) };
+        let ports = self.array.ports.iter().enumerate();
+        let there = ports.filter(|(port, _)| !missing.contains(port));
+        let members = there
+            .map(|(_, it)| (Rc::clone(&it.name), media[description.media[it.disk]].clone()))
+            .collect::<Vec<_>>();
+        check(&self.stack, &members)
     }
 
     /// How many disks there are.
