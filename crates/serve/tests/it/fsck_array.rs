@@ -113,6 +113,18 @@ fn every_damage_names_the_member() {
     }
 }
 
+/// Of a copy that should be in neither page says which one it is.
+#[test]
+fn a_copy_without_its_pages_is_damage() {
+    let mut broken = disks();
+    for address in [2, FIRST - 3] {
+        broken[1].block(address)[66] ^= 1;
+    }
+    let said = said(&broken);
+    let of_second = said.iter().filter(|it| it.starts_with("second: membership: "));
+    assert_eq!((of_second.count(), said.len()), (3, 3), "{said:?}");
+}
+
 #[test]
 fn blocks_of_which_nobody_knows_anything_must_be_the_same() {
     let mut blank = disks();
@@ -155,6 +167,21 @@ fn copies_that_do_not_count_are_told_in_notes() {
     let note = "third: its copy of the journal of the array does not count: it is not the disk, or not the \
                 state of it, that the others have recorded";
     is_noted(&read(&stale).findings, note);
+
+    // Another disk is listed in its place, which was replaced while it was being written.
+    let mut replaced = disks();
+    for index in [0, 2, 3] {
+        list(&mut replaced[index], index, [CHANGES + 1; 2], &[true; COLUMNS + 1]);
+        for address in [2, FIRST - 3] {
+            // The number of the second copy.
+            replaced[index].block(address)[64 + 4] = 9;
+            replaced[index].fix(address);
+        }
+    }
+    replaced[1].block(ARRAY_AREA.page())[80] ^= 1;
+    let note = "second: its copy of the journal of the array does not count: it is not the disk, or not the \
+                state of it, that the others have recorded";
+    is_noted(&read(&replaced).findings, note);
 
     // A change of the membership was being written.
     let mut torn = disks();

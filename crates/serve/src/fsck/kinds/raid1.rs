@@ -7,6 +7,7 @@ use crate::fsck::copies::{self, Judged, Whole};
 use crate::fsck::findings::Findings;
 use crate::fsck::journal::JournalState;
 use crate::fsck::member::Member;
+use crate::fsck::superblocks::Superblocks;
 use crate::fsck::{LayerState, Reader, STRUCTURE, Shape, other_member, read_journal, walk};
 use imbrex_core::array::raid1::Raid1Layout;
 use imbrex_core::durability::LayerKind;
@@ -22,6 +23,8 @@ struct Port {
     member: Option<Member>,
     /// Why nothing is there.
     missing: Option<String>,
+    /// Whose superblock lies there.
+    whose: Option<Uuid>,
     journal: Option<JournalState>,
     copy: Option<Whole>,
     found: Findings,
@@ -46,7 +49,7 @@ pub fn read(
         read_port((node, shape), place, names.get(port), reader)
     });
     let mut ports: Vec<Port> = ports.collect();
-    let copies: Vec<Option<Whole>> = ports.iter_mut().map(|port| port.copy.take()).collect();
+    let copies: Vec<Option<Whole>> = ports.iter().map(|port| port.copy.clone()).collect();
     let judged = match copies::judge(&copies) {
         Ok(judged) => judged,
         Err(problem) => {
@@ -59,12 +62,12 @@ pub fn read(
             return None;
         }
     };
+    let set = ports[judged.base].journal.as_ref()?.superblock.set;
     for (at, port) in ports.iter_mut().enumerate() {
-        tell_of_copy(port, at, &judged, reader.findings());
+        tell_of_copy(port, (at, set), &judged, reader.findings());
     }
     let base = &ports[judged.base];
     let (journal, member) = (base.journal.as_ref()?, base.member.as_ref()?);
-    let set = journal.superblock.set;
     let nodes: Vec<String> = below.iter().map(|(node, _)| node.clone()).collect();
     let on = (member, reader.findings());
     let state = ArrayState::read(journal, (&nodes, columns), layout.shape, on).map(Rc::new);
@@ -105,6 +108,7 @@ fn read_port(
         node: node.to_owned(),
         member: None,
         missing: None,
+        whose: None,
         journal: None,
         copy: None,
         found: Findings::default(),
@@ -121,6 +125,11 @@ fn read_port(
     let found = &mut port.found;
     let on = (&member, None);
     port.journal = read_journal(on, reader.set, LayerKind::Array, reader.checks, found);
+    let superblock = match &port.journal {
+        Some(journal) => Some(journal.superblock),
+        None => Superblocks::find(&member).ok().and_then(|it| it.candidates.first().copied()),
+    };
+    port.whose = superblock.map(|it| it.member);
     if let Some(journal) = &port.journal {
         let whose = journal.superblock.member;
         if let Some(words) = other_member(reader.set, whose, name) {
@@ -160,19 +169,21 @@ fn tell(port: &mut Port, is_damage: bool, into: &mut Findings) {
 }
 
 /// Tells whether a copy of the journal counts.
-fn tell_of_copy(port: &mut Port, at: usize, judged: &Judged, into: &mut Findings) {
+fn tell_of_copy(port: &mut Port, (at, set): (usize, Uuid), judged: &Judged, into: &mut Findings) {
     let (counts, listed) = (judged.counts[at], judged.listed[at]);
-    // A copy that should be in and can be read, but is older, is no damage: the array does without it.
-    let is_damage = counts || (listed.is_in && port.journal.is_none());
-    let is_whole = port.journal.is_some();
+    // A copy that should be in and is whole, but older, is no damage: the array does without it. So it does
+    // without another disk than the one that is listed.
+    let is_listed = port.whose.is_none_or(|whose| whose == set.member(listed.number));
+    let is_broken = port.copy.is_none() && port.missing.is_none();
+    let is_damage = counts || (listed.is_in && is_listed && is_broken);
     tell(port, is_damage, into);
-    if counts || (is_damage && port.missing.is_none()) {
+    if is_damage {
         return;
     }
-    let why = match (listed.is_in, is_whole) {
+    let why = match (listed.is_in, &port.missing) {
         (false, _) => "the others have recorded it out",
-        (true, true) => "it is not the disk, or not the state of it, that the others have recorded",
-        (true, false) => "it cannot be read",
+        (true, None) => "it is not the disk, or not the state of it, that the others have recorded",
+        (true, Some(_)) => "it cannot be read",
     };
     let words = format!("its copy of the journal of the array does not count: {why}");
     into.note(port.name(), words);
