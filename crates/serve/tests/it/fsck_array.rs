@@ -193,7 +193,7 @@ fn copies_that_do_not_count_are_told_in_notes() {
 
 #[test]
 fn a_disk_that_is_not_there_is_told_and_the_rest_is_checked() {
-    for missing in 0..=COLUMNS {
+    for (missing, name) in NAMES.iter().enumerate() {
         let mut disks = disks();
         let there = |disks: &[Blocks]| {
             let there = disks.iter().enumerate();
@@ -203,7 +203,7 @@ fn a_disk_that_is_not_there_is_told_and_the_rest_is_checked() {
             read_of(&there, EVERYTHING).findings
         };
         let found = there(&disks);
-        let note = format!("{}: it is not there: nobody has it", NAMES[missing]);
+        let note = format!("{name}: it is not there: nobody has it");
         assert!(found.notes.contains(&note), "{:?}", found.notes);
         if missing > 0 {
             is_noted(&found, &note);
