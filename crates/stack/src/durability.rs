@@ -22,6 +22,8 @@ pub(super) struct JournalKeys<'a> {
     pub ring_blocks: Option<u64>,
     /// Blocks of data that may be written without a flush.
     pub unflushed_blocks_max: Option<u64>,
+    /// Other keys that it states and that say something of durable nodes alone.
+    pub others: Vec<&'static str>,
 }
 
 impl JournalKeys<'_> {
@@ -48,22 +50,28 @@ pub(super) fn check_use(nodes: &[NodeConfig], is_served: bool) -> Result<(), Con
         let Some(keys) = node.node().journal() else {
             continue;
         };
+        let with = "accepted: together with durable = true";
         let said = match is_served {
             true if keys.durable == Some(false) => {
                 "durable = false; accepted in a stack that is served from files: true, or no such \
                  key"
+                .to_owned()
             }
-            false if keys.durable != Some(true) && keys.ring_blocks.is_some() => {
-                "ring_blocks is about a journal; accepted: together with durable = true"
+            true => continue,
+            false if keys.durable == Some(true) => continue,
+            false if keys.ring_blocks.is_some() => {
+                format!("ring_blocks is about a journal; {with}")
             }
-            false if keys.durable != Some(true) && keys.unflushed_blocks_max.is_some() => {
-                "unflushed_blocks_max is about a journal; accepted: together with durable = true"
+            false if keys.unflushed_blocks_max.is_some() => {
+                format!("unflushed_blocks_max is about a journal; {with}")
             }
-            false if keys.durable != Some(true) && says_of_checksums(node) => {
-                "checksums and table_memory are about a durable node; accepted: together with \
-                 durable = true"
+            false if says_of_checksums(node) => {
+                format!("checksums and table_memory are about a durable node; {with}")
             }
-            _ => continue,
+            false => match keys.others.first() {
+                Some(key) => format!("{key} is about a durable node; {with}"),
+                None => continue,
+            },
         };
         return Err(ConfigError::words(format!("node `{}`: {said}", node.name())));
     }

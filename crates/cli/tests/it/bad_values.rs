@@ -63,6 +63,10 @@ fn values_that_mean_nothing_are_refused() {
             "node `cache`: ring_blocks is about a journal; accepted: together with durable = true",
         ),
         (
+            "--systems raid1 --set array.lost_after_s=5",
+            "node `array`: lost_after_s is about a durable node; accepted: together with durable = true",
+        ),
+        (
             "--systems lru --set translation.durable=true --set translation.unflushed_blocks_max=0",
             "--set translation.unflushed_blocks_max=0: accepted: 1 to 1048576",
         ),

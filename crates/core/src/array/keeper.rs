@@ -23,8 +23,6 @@ use alloc::vec::Vec;
 pub enum Token {
     /// An answer, by its number.
     Answer(u32),
-    /// That a member is out, or a spare has taken its place.
-    Loss,
     /// That a new disk is in.
     Replaced(CommandId),
     /// What the layer has chosen.
@@ -65,9 +63,6 @@ pub struct Keeper {
     recorded: Vec<MemberRecord>,
     /// Answers that wait for the ledger.
     answers: Slab<(RequestId, Result<(), IoError>)>,
-    /// Answers that wait until those who are out are recorded.
-    held: Vec<(RequestId, Result<(), IoError>)>,
-    losses: u32,
     admission: Option<Admission>,
     mark_alarm: Option<Instant>,
 }
@@ -91,8 +86,6 @@ impl Keeper {
             life: Life::Opening,
             recorded: Vec::new(),
             answers: Slab::default(),
-            held: Vec::new(),
-            losses: 0,
             admission: None,
             mark_alarm: None,
         }
@@ -103,7 +96,12 @@ impl Keeper {
         self.copies.first().copied().unwrap_or(Port(0))
     }
 
-    /// True when the journal has a copy behind a port.
+    /// The ports behind which there is a copy of the journal.
+    pub fn copies(&self) -> &[Port] {
+        &self.copies
+    }
+
+    /// True when the journal has a copy behind a port. A new disk there must be [admitted](Self::admit) to it.
     pub fn has_copy(&self, port: Port) -> bool {
         self.copies.contains(&port)
     }
@@ -185,15 +183,13 @@ impl Keeper {
         }
     }
 
-    /// Makes the members what they were when the array went down.
-    pub fn restore(&self, members: &mut Members, ports: usize) {
+    /// Makes the members what they were when the array went down. All other ports have spares.
+    pub fn restore(&self, members: &mut Members) {
         for (column, record) in self.recorded.iter().enumerate() {
             members.set(column, record.port, record.state);
         }
         let is_spare = |port: &Port| !self.recorded.iter().any(|it| it.port == *port);
-        members.set_spares(
-            (members.columns()..ports).map(|port| Port(port as u8)).filter(is_spare).collect(),
-        );
+        members.set_spares(self.copies.iter().copied().filter(is_spare).collect());
     }
 
     /// The port of a column has another disk than the one that was recorded.
@@ -202,8 +198,8 @@ impl Keeper {
         ctx.member_number(record.port).is_some_and(|number| number != record.number)
     }
 
-    /// Records what has changed of who has what. A column that is out, or has another node, is recorded durably
-    /// before the next answer. Returns the columns that are out since the last call.
+    /// Records what has changed of who has what. The journal lets no answer out before it has recorded durably
+    /// that a copy is gone. Returns the columns that are out since the last call.
     pub fn note(&mut self, members: &Members, ctx: &mut Context<'_>) -> Vec<usize> {
         let mut out = Vec::new();
         for column in 0..members.columns() {
@@ -233,9 +229,6 @@ impl Keeper {
                 State::Blank | State::Rebuilding(_) => true,
             };
             self.record(MemberRecord { number, is_partial, ..now }, ctx);
-            if now.state == State::Out || now.port != before.port {
-                self.hold_answers(ctx);
-            }
         }
         out
     }
@@ -274,31 +267,6 @@ impl Keeper {
         self.ledger.answer_when_flushed(self.journal_port(), token, ctx)
     }
 
-    fn hold_answers(&mut self, ctx: &mut Context<'_>) {
-        if ctx.is_planted(PlantedBug::ArrayAnswersBeforeLossRecorded) || !self.ledger.is_running() {
-            return;
-        }
-        let port = self.journal_port();
-        if self.ledger.answer_when_flushed(port, Token::Loss, ctx) == When::Later {
-            self.losses += 1;
-        }
-    }
-
-    /// A change of who is out has become durable.
-    pub fn loss_recorded(&mut self, ctx: &mut Context<'_>) {
-        self.losses -= 1;
-        if self.losses == 0 {
-            for (request, result) in core::mem::take(&mut self.held) {
-                self.answer(request, result, ctx);
-            }
-        }
-    }
-
-    /// True while answers wait for a loss to be recorded.
-    pub fn holds_answers(&self) -> bool {
-        self.losses > 0
-    }
-
     /// Answers a request, as soon as nothing has to be recorded first.
     pub fn answer(
         &mut self,
@@ -306,11 +274,9 @@ impl Keeper {
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
-        if self.life == Life::Lost {
+        let is_early = ctx.is_planted(PlantedBug::ArrayAnswersBeforeLossRecorded);
+        if self.life == Life::Lost || is_early {
             return ctx.finish(request, result);
-        }
-        if self.losses > 0 {
-            return self.held.push((request, result));
         }
         let number = self.answers.add((request, result));
         if self.ledger.answer_when_written(Token::Answer(number)) == When::Now {
@@ -338,20 +304,12 @@ impl Keeper {
     /// An answer goes out.
     pub fn end_answer(&mut self, number: u32, ctx: &mut Context<'_>) {
         let (request, result) = self.answers.take(number);
-        match self.losses > 0 {
-            true => self.held.push((request, result)),
-            false => ctx.finish(request, result),
-        }
+        ctx.finish(request, result);
     }
 
     /// Nothing can be made durable any more: what waits ends with an error.
-    pub fn fail(&mut self, error: IoError, ctx: &mut Context<'_>) -> Vec<Token> {
+    pub fn fail(&mut self, error: IoError, ctx: &mut Context<'_>) {
         let is_ignored = ctx.is_planted(PlantedBug::ArrayLossRecordFailureIgnored);
-        self.losses = 0;
-        let mut others = Vec::new();
-        for (request, result) in core::mem::take(&mut self.held) {
-            ctx.finish(request, if is_ignored { result } else { Err(error) });
-        }
         while let Some(token) = self.ledger.next_failed() {
             match token {
                 Token::Answer(number) => {
@@ -362,18 +320,11 @@ impl Keeper {
                     let words = "nothing can be recorded any more".into();
                     ctx.answer_command(command, Err(CommandError::Failed(words)));
                 }
-                Token::Loss => {}
-                other => others.push(other),
+                // The layer hears of the failure itself.
+                Token::Layer(_) => {}
             }
         }
         self.refuse_admission(None, ctx);
-        others
-    }
-
-    /// A new disk is behind a port. Returns false where it must be admitted to the journal first, which needs
-    /// [`admit`](Self::admit).
-    pub fn needs_admission(&self, port: Port) -> bool {
-        self.has_copy(port)
     }
 
     /// Admits a disk behind a port to the journal; `map` is what a checkpoint would say.

@@ -32,6 +32,15 @@ pub struct Ended {
     pub word: u64,
     /// What happened.
     pub result: Result<(), IoError>,
+    /// What was found, where rows were compared.
+    pub found: Scrubbed,
+}
+
+impl Ended {
+    /// The end of something that has compared nothing.
+    pub fn of(word: u64, result: Result<(), IoError>) -> Ended {
+        Ended { word, result, found: Scrubbed::default() }
+    }
 }
 
 /// The requests of an array and their rows.
@@ -60,7 +69,6 @@ pub struct Rows {
     failed_writes: VecDeque<u32>,
     /// A member was lost or has come back, which the layer has not heard of.
     pub(super) has_changed: bool,
-    pub(super) scrubbed: Scrubbed,
     /// Somebody keeps what the members have: that one was rebuilt must become durable before it counts, and
     /// blocks that are found to be wrong are made right.
     pub(super) keeps_contents: bool,
@@ -89,7 +97,6 @@ impl Rows {
             awaiting_sums: Vec::new(),
             failed_writes: VecDeque::new(),
             has_changed: false,
-            scrubbed: Scrubbed::default(),
             keeps_contents: false,
             chunk_rows: CHUNK_ROWS,
             to_repair: Vec::new(),
@@ -315,7 +322,7 @@ impl Rows {
                 {
                     self.member_failed(done, error, map, ctx);
                 }
-                self.ended.push_back(Ended { word, result });
+                self.ended.push_back(Ended::of(word, result));
             }
             Owner::Flush(job) => {
                 let result = self.flush_ended(done, result, map, ctx);
@@ -480,8 +487,11 @@ impl Rows {
                 self.epochs.leave(in_odd_epoch);
                 self.jobs.end_part(job, result);
             }
-            (None, Work::Own { word } | Work::Scrub { word, .. }) => {
-                self.ended.push_back(Ended { word, result });
+            (None, Work::Own { word }) => {
+                self.ended.push_back(Ended::of(word, result));
+            }
+            (None, Work::Scrub { word, found, .. }) => {
+                self.ended.push_back(Ended { word, result, found });
             }
             (None, _) => self.chunk_ended(task, rows.end().0, result, ctx),
         }

@@ -43,7 +43,8 @@ impl Rows {
         map: &mut M,
         ctx: &mut Context<'_>,
     ) {
-        let task = self.new_task(Work::Scrub { word, is_after_crash }, rows);
+        let found = Scrubbed::default();
+        let task = self.new_task(Work::Scrub { word, is_after_crash, found }, rows);
         self.tasks[task].cause = Cause::Scrub;
         self.lock_or_wait(task, map, ctx);
     }
@@ -70,6 +71,9 @@ impl Rows {
             let Some(good) =
                 sums.good(row, present.without(entry.bad.at(row)), is_after_crash, map)
             else {
+                if !is_after_crash {
+                    tell_found(&self.members, present, (row, false), map, ctx);
+                }
                 found.wrong += u64::from(present.len());
                 found.unreadable += u64::from(map.list_unreadable(0, Extent::new(row, 1), ctx));
                 continue;
@@ -80,11 +84,7 @@ impl Rows {
             }
             let wrong = present.without(good.columns);
             if !is_after_crash {
-                for column in wrong.iter() {
-                    let member = self.members.port(column).0;
-                    let block = map.place_of(column, row).0.0;
-                    ctx.notice(Notice::ScrubFound { member, block, is_repaired: true });
-                }
+                tell_found(&self.members, wrong, (row, true), map, ctx);
             }
             found.wrong += u64::from(wrong.len());
             found.repaired += u64::from(wrong.len());
@@ -109,7 +109,9 @@ impl Rows {
         if !is_after_crash {
             ctx.count(Counter::RepairedBlocks, found.repaired);
         }
-        self.scrubbed.add(found);
+        if let Work::Scrub { found: of_task, .. } = &mut self.tasks[task].work {
+            *of_task = found;
+        }
         self.begin_writing(task, map, ctx);
     }
 
@@ -143,10 +145,20 @@ impl Rows {
         }
         self.tasks[task].step = Step::Reading;
     }
+}
 
-    /// What was found since the last call.
-    pub fn take_scrubbed(&mut self) -> Scrubbed {
-        core::mem::take(&mut self.scrubbed)
+/// Says of blocks of a row that they were wrong, and whether they are written again.
+fn tell_found<M: RowMap>(
+    members: &Members,
+    columns: Columns,
+    (row, is_repaired): (u64, bool),
+    map: &M,
+    ctx: &mut Context<'_>,
+) {
+    for column in columns.iter() {
+        let member = members.port(column).0;
+        let block = map.place_of(column, row).0.0;
+        ctx.notice(Notice::ScrubFound { member, block, is_repaired });
     }
 }
 

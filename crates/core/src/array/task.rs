@@ -2,6 +2,7 @@
 
 use super::bad_rows::BadRows;
 use super::plan::{Method, Segment, plan_column, plan_write};
+use super::scrub::Scrubbed;
 use super::{Columns, Members, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
@@ -38,6 +39,8 @@ pub enum Work {
         word: u64,
         /// The rows were perhaps being written when the power went.
         is_after_crash: bool,
+        /// What the comparison has found.
+        found: Scrubbed,
     },
     /// Blocks of a column are found from the others and written to it.
     Rebuild {

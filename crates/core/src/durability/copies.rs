@@ -272,11 +272,26 @@ impl Found {
         listed.number > own || listed.number == own && !listed.is_in && !has_come_back()
     }
 
+    /// True when that it [has gone on without](Self::has_gone_on_without) another copy stands in one of its pages
+    /// alone, the other one being whole: nothing was answered since.
+    pub fn is_about_to_go_on_without(&self, index: usize, other: &Found) -> bool {
+        let lists_in = |second: &Membership| {
+            let listed = second.copies.get(index);
+            listed
+                .is_some_and(|it| it.is_in && it.number == other.membership().copies[index].number)
+        };
+        self.second_page().is_some_and(lists_in)
+    }
+
+    fn second_page(&self) -> Option<&Membership> {
+        let second = self.opening.membership.pages[PAGES - 1].as_ref()?;
+        (second.member == self.superblock.member).then_some(&second.membership)
+    }
+
     /// Changes of the membership that every copy has which is in: the second page of a copy is
     /// written when the first page of all is durable.
     pub fn changes_of_all(&self) -> Option<u64> {
-        let second = self.opening.membership.pages[PAGES - 1].as_ref()?;
-        (second.member == self.superblock.member).then_some(second.membership.changes)
+        self.second_page().map(|second| second.changes)
     }
 
     /// True when this copy says that the member of another one is in, or is out.

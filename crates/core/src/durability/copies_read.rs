@@ -5,7 +5,9 @@
 //! the other one has gone on without it. It does not count, however whole it is. It is not enough
 //! to count changes or checkpoints: a copy that was cut off may have come further in what nobody was
 //! told of. All others have every record that anybody was told of, and the one that has come
-//! furthest is gone by. Copies of which each was left behind by the other are refused.
+//! furthest is gone by. Where each of two was left behind by the other, what is not on both pages of
+//! a copy yet is void: nothing was answered since. Those of which each was left behind by the other
+//! even so are refused.
 //!
 //! A member that was put back as it was some time ago says of itself that it is in, and nobody has
 //! recorded it out. It is told by its membership pages, which change at every opening: the second
@@ -299,7 +301,8 @@ fn chosen(results: &[Result<Found, OpenError>], ctx: &Context<'_>) -> Result<Cho
 }
 
 /// A copy that nobody has gone on without counts. One that a copy which counts has gone on without
-/// is out, and what it says is void. Those that are left have gone on without each other.
+/// is out, and what it says is void. Of those that are left, what was only being recorded is void
+/// too. Those that are left even then have gone on without each other.
 fn judged(good: &[(usize, &Found)], ctx: &Context<'_>) -> Vec<Verdict> {
     let last = good.last().map_or(0, |(index, _)| *index);
     let mut verdicts = vec![Verdict::Unknown; last + 1];
@@ -309,12 +312,15 @@ fn judged(good: &[(usize, &Found)], ctx: &Context<'_>) -> Vec<Verdict> {
         false => other.has_gone_on_without(index, found),
         true => found.has_gone_on_without(by, other),
     };
+    let mut is_recorded_only = false;
     loop {
         let before = verdicts.clone();
-        for (index, found) in good {
+        for (index, found) in good.iter().filter(|(index, _)| before[*index] == Verdict::Unknown) {
             let mut verdict = Verdict::Counts;
             for (by, other) in good.iter().filter(|(by, _)| by != index) {
-                if takes_all || !left_behind(*index, found, *by, other) {
+                let is_void =
+                    takes_all || is_recorded_only && other.is_about_to_go_on_without(*index, found);
+                if is_void || !left_behind(*index, found, *by, other) {
                     continue;
                 }
                 verdict = match (verdict, before[*by]) {
@@ -325,7 +331,7 @@ fn judged(good: &[(usize, &Found)], ctx: &Context<'_>) -> Vec<Verdict> {
             }
             verdicts[*index] = verdict;
         }
-        if verdicts == before {
+        if verdicts == before && core::mem::replace(&mut is_recorded_only, true) {
             return verdicts;
         }
     }

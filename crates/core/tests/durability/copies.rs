@@ -199,6 +199,43 @@ fn two_copies_that_went_on_without_each_other_are_refused() {
     assert_eq!(opens(&both, &[first(0), None]), [In, Out]);
 }
 
+/// The power went twice while an opening recorded that another member is out: nothing was answered since.
+#[test]
+fn what_was_only_being_recorded_does_not_part_copies() {
+    let (image, happenings, _) = after(3, &writes(6, 20));
+    let pages_after = |inserted: [Option<Inserted>; 3], pages: &[(u8, usize)]| -> Image {
+        let (world, opened) = reopen(image.clone(), &inserted, 4, None);
+        assert_eq!(opened, Ok(()));
+        let medium = world.medium.borrow();
+        let page = |(port, page): &(u8, usize)| {
+            let at = at_disk(u64::from(*port), journal_at(*port).membership_addresses()[*page]);
+            (at, medium.image[&at].clone())
+        };
+        pages.iter().map(page).collect()
+    };
+    let [zero, one, two] = [first(0), first(1), first(2)];
+    let all = [zero, one, two];
+    let only_zero = pages_after([zero, one, None], &[(0, 0)]);
+    let only_two = pages_after([None, one, two], &[(2, 0)]);
+    let recorded = pages_after([None, one, two], &[(1, 0), (2, 0), (2, 1)]);
+    let with = |pages: [&Image; 2]| {
+        let mut image = image.clone();
+        pages.into_iter().for_each(|it| image.extend(it.clone()));
+        image
+    };
+    for (pages, states) in
+        [([&only_zero, &only_two], [In, In, Out]), ([&only_zero, &recorded], [Out, In, In])]
+    {
+        let (mut world, opened) = reopen(with(pages), &all, 9, None);
+        assert_eq!(opened, Ok(()));
+        assert_eq!(world.opened(), states);
+        assert_eq!(wrong(&world.read_all(), &newest(&happenings), false), None);
+    }
+    let zero_went_on = pages_after([zero, one, None], &[(0, 0), (0, 1)]);
+    let two_went_on = pages_after([None, one, two], &[(2, 0), (2, 1)]);
+    refuses(&with([&zero_went_on, &two_went_on]), &all);
+}
+
 #[test]
 fn members_that_do_not_belong_there_are_out() {
     let (image, happenings, _) = after(2, &writes(7, 20));

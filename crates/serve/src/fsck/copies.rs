@@ -16,8 +16,8 @@ pub(super) struct Whole {
     /// The journal block that would be written next.
     end: u64,
     membership: Membership,
-    /// Changes of the membership that every copy has which is in, as its second page says.
-    all_have: Option<u64>,
+    /// The membership that every copy has at least which is in: its second page.
+    second: Option<Membership>,
 }
 
 /// What is to be made of the copies.
@@ -61,7 +61,7 @@ impl Whole {
             member: superblock.member,
             generation: superblock.generation,
             end: journal.next,
-            all_have: second.map(|page| page.membership.changes),
+            second: second.map(|page| page.membership),
             membership,
         })
     }
@@ -74,6 +74,13 @@ impl Whole {
         let has_come_back = other.membership.changes > self.membership.changes
             && other.lists_as_in(own_index, self);
         listed.number > number || (listed.number == number && !listed.is_in && !has_come_back)
+    }
+
+    /// That it has gone on without another copy was only being recorded: its second page lists that as in.
+    fn was_about_to_go_on_without(&self, index: usize, other: &Whole) -> bool {
+        let number = other.membership.copies[index].number;
+        let second = self.second.as_ref().and_then(|second| second.copies.get(index));
+        second.is_some_and(|listed| listed.is_in && listed.number == number)
     }
 
     fn lists_as_in(&self, index: usize, other: &Whole) -> bool {
@@ -100,7 +107,7 @@ pub(super) fn judge(copies: &[Option<Whole>]) -> Result<Judged, String> {
     let (_, newest) = newest.expect("a copy that nobody has gone on without");
     let listed = || left.iter().filter(|(index, copy)| newest.lists_as_in(*index, copy));
     // A member that was put back as it was some time ago has older pages than all must have.
-    let all_have = listed().filter_map(|(_, copy)| copy.all_have).max();
+    let all_have = listed().filter_map(|(_, copy)| Some(copy.second.as_ref()?.changes)).max();
     let counting: Vec<_> =
         listed().filter(|(_, copy)| Some(copy.membership.changes) >= all_have).collect();
     let base =
@@ -115,22 +122,28 @@ pub(super) fn judge(copies: &[Option<Whole>]) -> Result<Judged, String> {
     })
 }
 
-/// The copies that none of them has gone on without. A copy that was left behind says nothing of others.
+/// The copies that none of them has gone on without. A copy that was left behind says nothing of others, and
+/// among those that say it of each other what was only being recorded counts for nothing.
 fn not_left_behind<'a>(there: &[(usize, &'a Whole)]) -> Result<Vec<(usize, &'a Whole)>, String> {
-    let by = |(index, copy): &(usize, &Whole), judges: &[(usize, &Whole)]| {
+    let by = |(index, copy): &(usize, &Whole), judges: &[(usize, &Whole)], is_recorded_only| {
         let mut others = judges.iter().filter(|(it, _)| it != index);
-        others.any(|(it, other)| other.went_on_without((*it, *index), copy))
+        others.any(|(it, other)| {
+            other.went_on_without((*it, *index), copy)
+                && !(is_recorded_only && other.was_about_to_go_on_without(*index, copy))
+        })
     };
+    let mut is_recorded_only = false;
     let mut kept: Vec<(usize, &Whole)> = Vec::new();
     let mut open = there.to_vec();
     while !open.is_empty() {
         let before = open.len();
-        open.retain(|copy| !by(copy, &kept));
+        open.retain(|copy| !by(copy, &kept, is_recorded_only));
         let all = [kept.as_slice(), open.as_slice()].concat();
-        let (behind, sure): (Vec<_>, Vec<_>) = open.into_iter().partition(|copy| by(copy, &all));
+        let (behind, sure): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|copy| by(copy, &all, is_recorded_only));
         kept.extend(sure);
         open = behind;
-        if open.len() == before {
+        if open.len() == before && std::mem::replace(&mut is_recorded_only, true) {
             return Err("two members have each gone on without the other".to_owned());
         }
     }
@@ -147,14 +160,38 @@ mod tests {
     /// The copy of a member with so many changes, which lists copies by number and whether they are in.
     fn copy(number: u16, changes: u64, listed: &[(u16, bool)]) -> Option<Whole> {
         let copies = listed.iter().map(|(number, is_in)| Listed { number: *number, is_in: *is_in });
+        let membership = Membership { changes, copies: copies.collect() };
         Some(Whole {
             set: SET,
             member: SET.member(number),
             generation: 3,
             end: 9,
-            membership: Membership { changes, copies: copies.collect() },
-            all_have: Some(changes),
+            second: Some(membership.clone()),
+            membership,
         })
+    }
+
+    /// A copy whose second page is still that of another one.
+    fn recording(first: Option<Whole>, second: Option<Whole>) -> Option<Whole> {
+        Some(Whole { second: second?.second, ..first? })
+    }
+
+    #[test]
+    fn what_was_only_being_recorded_does_not_part_copies() {
+        let all = [(1, true), (2, true), (3, true)];
+        let three = |first, second, third| [(1, first), (2, second), (3, third)];
+        let before = |number| copy(number, 5, &all);
+        // The power went while 1 recorded that 3 is out, and then while 3 recorded that 1 is.
+        let first = || recording(copy(1, 6, &three(true, true, false)), before(1));
+        let third = || recording(copy(3, 6, &three(false, true, true)), before(3));
+        let found = counts(&[first(), before(2), third()]);
+        assert_eq!(found, Ok((0, vec![true, true, false])));
+        // What is recorded on both pages holds.
+        let recorded = copy(3, 6, &three(false, true, true));
+        let found = counts(&[first(), before(2), recorded.clone()]);
+        assert_eq!(found, Ok((2, vec![false, false, true])));
+        let other = copy(1, 6, &three(true, true, false));
+        assert!(counts(&[other, before(2), recorded]).is_err());
     }
 
     fn counts(copies: &[Option<Whole>]) -> Result<(usize, Vec<bool>), String> {
@@ -183,8 +220,7 @@ mod tests {
     fn a_member_that_has_come_back_counts() {
         let (both, without_second) = ([(1, true), (2, true)], [(1, true), (2, false)]);
         // It is being recorded: the first pages of one of them say so, and those of the other do not.
-        let mut torn = copy(2, 7, &both);
-        torn.as_mut().expect("a copy").all_have = Some(6);
+        let torn = recording(copy(2, 7, &both), copy(2, 6, &without_second));
         assert_eq!(counts(&[copy(1, 6, &without_second), torn]), Ok((0, vec![true, true])));
         let older = copy(2, 5, &both);
         assert_eq!(counts(&[copy(1, 6, &without_second), older]), Ok((0, vec![true, false])));
@@ -194,8 +230,7 @@ mod tests {
     fn an_older_copy_of_a_member_does_not_count_and_what_one_that_is_out_says_is_void() {
         let both = [(1, true), (2, true)];
         assert_eq!(counts(&[copy(1, 7, &both), copy(2, 5, &both)]), Ok((0, vec![true, false])));
-        let mut torn = copy(2, 7, &both);
-        torn.as_mut().expect("a copy").all_have = Some(5);
+        let torn = recording(copy(2, 7, &both), copy(2, 5, &both));
         let found = counts(&[copy(1, 5, &both), torn]);
         assert_eq!(found, Ok((0, vec![true, true])), "a change was being recorded");
         let three = |first, second, third| [(1, first), (2, second), (3, third)];

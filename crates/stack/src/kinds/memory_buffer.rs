@@ -169,6 +169,7 @@ impl Node for MemoryBufferConfig {
             durable: self.durable,
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
+            others: vec![],
         })
     }
 

@@ -49,6 +49,7 @@ impl Node for PersistentCacheConfig {
             durable: self.durable,
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
+            others: vec![],
         })
     }
 

@@ -135,6 +135,14 @@ impl Node for Raid1Config {
             ring_blocks: self.ring_blocks,
             // It writes in place, and keeps nothing of what was not flushed.
             unflushed_blocks_max: None,
+            others: [
+                ("region", self.region.is_some()),
+                ("lost_after_s", self.lost_after_s.is_some()),
+                ("table_memory", self.table_memory.is_some()),
+            ]
+            .into_iter()
+            .filter_map(|(key, is_stated)| is_stated.then_some(key))
+            .collect(),
         })
     }
 

@@ -234,6 +234,7 @@ impl Node for SBlockConfig {
             durable: self.durable,
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
+            others: vec![],
         })
     }
 

@@ -203,6 +203,7 @@ impl Node for SegmentsConfig {
             ring_blocks: self.ring_blocks,
             // Each rewrite flushes before it writes home.
             unflushed_blocks_max: None,
+            others: vec![],
         })
     }
 

@@ -185,6 +185,7 @@ impl Node for CacheConfig {
             durable: self.durable,
             ring_blocks: self.ring_blocks,
             unflushed_blocks_max: self.unflushed_blocks_max,
+            others: vec![],
         })
     }
 

@@ -1,8 +1,10 @@
 //! By what an array of copies knows its own operations again, and what waits for its ledger.
 
-/// What waits for the ledger: that regions are marked, and that a member has all of its rows.
+/// What waits for the ledger: that regions are marked, that a member has all of its rows, and that the array
+/// is up.
 pub(super) const TOKEN_MARKS: u64 = 0;
 pub(super) const TOKEN_WHOLE: u64 = 1;
+pub(super) const TOKEN_OPENED: u64 = 2;
 
 /// What an operation of the layer's own is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! What each disk of an array may be used for at any moment of a life, as far as somebody was told.
 
-use super::array::ArrayOfStack;
+use super::array::{ArrayOfStack, Observed};
 use super::operator::Mark;
 use super::story::Phase;
 
@@ -24,7 +24,9 @@ pub struct Fates {
     pub of: Vec<Fate>,
     /// By port: it is not there, or was lost since the start.
     is_gone: Vec<bool>,
-    was_whole: bool,
+    /// By port: somebody was told that it is lost, and the counts of the array do not show it yet.
+    is_unseen: Vec<bool>,
+    seen: Observed,
 }
 
 impl Fates {
@@ -34,7 +36,8 @@ impl Fates {
         Fates {
             of: array.ports.iter().map(|port| fate(port.is_spare)).collect(),
             is_gone: vec![false; array.ports.len()],
-            was_whole: true,
+            is_unseen: vec![false; array.ports.len()],
+            seen: Observed::default(),
         }
     }
 
@@ -47,8 +50,10 @@ impl Fates {
                 fates.lose(port);
             }
         }
-        fates.was_whole = false;
-        fates.observe(array, is_whole);
+        fates.is_unseen.fill(false);
+        // Whoever starts has looked at every member.
+        fates.seen.missing = 1;
+        fates.observe(array, Observed { missing: u64::from(!is_whole), rebuilding: 0 });
         fates
     }
 
@@ -64,26 +69,35 @@ impl Fates {
 
     fn lose(&mut self, port: usize) {
         let was = std::mem::replace(&mut self.of[port], Fate::Stale);
-        self.is_gone[port] = true;
+        let was_gone = std::mem::replace(&mut self.is_gone[port], true);
         let steps_in = self.of.iter().position(|fate| *fate == Fate::Spare);
         if let (Fate::Good | Fate::Target, Some(spare)) = (was, steps_in) {
             self.of[spare] = Fate::Target;
         }
+        // One that had come back may be a member again.
+        self.is_unseen[port] = !was_gone && was != Fate::Spare;
     }
 
-    fn observe(&mut self, array: &ArrayOfStack, is_whole: bool) {
-        if is_whole && !self.was_whole {
-            let is_candidate = |port: &usize| {
-                matches!(self.of[*port], Fate::Target | Fate::Stale) && !self.is_gone[*port]
-            };
-            let candidates: Vec<usize> = (0..self.of.len()).filter(is_candidate).collect();
-            // With spares it is not known who of them is a member, but where all are needed.
-            let all = self.good() + candidates.len() == array.columns();
-            if !array.has_spares() || all {
-                candidates.into_iter().for_each(|port| self.of[port] = Fate::Good);
-            }
+    /// Where every member has everything, the disks that can be these members have it.
+    fn observe(&mut self, array: &ArrayOfStack, now: Observed) {
+        let before = std::mem::replace(&mut self.seen, now);
+        if now.missing > before.missing || now.rebuilding > before.rebuilding {
+            self.is_unseen.fill(false);
         }
-        self.was_whole = is_whole;
+        if !now.is_whole() || before.is_whole() {
+            return;
+        }
+        let is_candidate = |port: &usize| {
+            matches!(self.of[*port], Fate::Target | Fate::Stale) && !self.is_gone[*port]
+        };
+        let candidates: Vec<usize> = (0..self.of.len()).filter(is_candidate).collect();
+        let unseen = self.is_unseen.iter().filter(|it| **it).count();
+        // With spares it is not known who of them is a member, but where all are needed. A disk whose loss
+        // is not seen yet may be one of those that are counted.
+        let all = self.good() + candidates.len() + unseen == array.columns();
+        if !array.has_spares() || all {
+            candidates.into_iter().for_each(|port| self.of[port] = Fate::Good);
+        }
     }
 
     /// Takes what has happened into account.
@@ -95,9 +109,10 @@ impl Fates {
                 if let Some(port) = port_of(disk) {
                     self.of[port] = Fate::Target;
                     self.is_gone[port] = false;
+                    self.is_unseen[port] = false;
                 }
             }
-            Mark::Observed(now) => self.observe(array, now.is_whole()),
+            Mark::Observed(now) => self.observe(array, now),
             _ => {}
         }
     }

@@ -1,11 +1,12 @@
 //! After a crash: what was perhaps being written is made the same on all members, before the first request.
 
 use super::Raid1;
-use crate::array::keeper::Life;
-use crate::array::raid1::word::Word;
+use crate::array::keeper::{Life, Token};
+use crate::array::raid1::word::{TOKEN_OPENED, Word};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::ledger::When;
 
 /// Rows that are compared at once.
 const CHUNK_ROWS: u64 = 1024;
@@ -55,10 +56,18 @@ impl Raid1 {
 
     /// Says that the array is up, when nothing is to be done before.
     pub(super) fn opened_when_ready(&mut self, ctx: &mut Context<'_>) {
-        let is_waiting = self.after_crash.is_some() || self.keeper.holds_answers();
-        if self.keeper.life != Life::Opening || is_waiting || !self.is_recovered {
+        if self.keeper.life != Life::Opening || self.after_crash.is_some() || !self.is_recovered {
             return;
         }
+        // That members are not there must be recorded first.
+        let token = Token::Layer(TOKEN_OPENED);
+        if self.refusal.is_some() || self.keeper.ledger.answer_when_written(token) == When::Now {
+            self.end_opening(ctx);
+        }
+    }
+
+    /// Says that the array is up, or why it is not.
+    pub(super) fn end_opening(&mut self, ctx: &mut Context<'_>) {
         let has_all = self.rows.members.have_all(crate::array::Redundancy::Copies);
         let result = match (has_all, self.refusal) {
             (false, _) => Err(IoError::Lost),

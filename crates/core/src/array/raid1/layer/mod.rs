@@ -10,7 +10,7 @@ use super::layout::{Raid1Keeping, Raid1Layout};
 use super::records::{Kept, RECORD_READABLE};
 use super::scrub::Scrub;
 use super::upkeep::Upkeep;
-use super::word::{TOKEN_MARKS, Word};
+use super::word::{TOKEN_MARKS, TOKEN_OPENED, Word};
 use crate::array::jobs::{EndedJob, JobOwner};
 use crate::array::keeper::{Keeper, Life, Token};
 use crate::array::member_record::RECORD_MEMBER;
@@ -18,6 +18,7 @@ use crate::array::members::State;
 use crate::array::missed::Missed;
 use crate::array::raid::check_spares;
 use crate::array::regions::Regions;
+use crate::array::rows::Ended;
 use crate::array::task::Piece;
 use crate::array::{ArrayError, Level, RaidRows, Redundancy, RowMap, Rows};
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
@@ -32,7 +33,7 @@ use crate::ledger::{CopyState, LedgerEvent, Stage};
 use crate::lifecycle::{OpenError, Start};
 use crate::operation::{Completion, Operation, Request};
 use crate::planted::PlantedBug;
-use crate::units::{BlockCount, Duration};
+use crate::units::BlockCount;
 use alloc::vec::Vec;
 
 /// Rows that are rebuilt between two records of it at most: 16 MiB of a member.
@@ -95,19 +96,15 @@ impl Raid1 {
             return Err(ArrayError::NoRoom(room));
         }
         check_spares(&below[columns..], used)?;
-        let (map, keeper) = match (&keeping, &layout) {
-            (Some(keeping), Some(layout)) => {
-                let sizes: Vec<BlockCount> = below.iter().map(|it| it.blocks).collect();
-                let keeper = Keeper::journaled(&layout.copies(&sizes), keeping.durability);
-                (Copies::durable(columns, layout, keeping.memory_bytes), keeper)
-            }
-            _ => (Copies::volatile(columns, offered.0), Keeper::volatile()),
-        };
+        let (mut map, mut keeper) = (Copies::volatile(columns, offered.0), Keeper::volatile());
         let mut rows = Rows::new(columns, spares, true);
         let mut progress_rows = PROGRESS_ROWS_MAX;
-        if let Some(layout) = &layout {
+        if let (Some(keeping), Some(layout)) = (&keeping, &layout) {
+            let sizes: Vec<BlockCount> = below.iter().map(|it| it.blocks).collect();
+            keeper = Keeper::journaled(&layout.copies(&sizes), keeping.durability);
+            map = Copies::durable(columns, layout, keeping.memory_bytes);
             rows.keep_contents(layout.shape.rows());
-            rows.lose_after(keeping.map_or(Duration(u64::MAX / 2), |it| it.lost_after));
+            rows.lose_after(keeping.lost_after);
             rows.members.missed = Some(Missed::new(layout.shape));
             progress_rows = (layout.shape.rows() / 16).clamp(1, PROGRESS_ROWS_MAX);
         }
@@ -161,28 +158,24 @@ impl Raid1 {
         let rows = self.rows_of(request.extent);
         let shape = *self.map.sums.as_ref().expect("tables").shape();
         if self.regions.enter(job, shape.regions_of(rows)) {
-            self.enter(job, ctx);
+            self.enter(job);
+            self.begin_ready_writes(ctx);
         }
     }
 
     /// The regions of a write are marked.
-    fn enter(&mut self, job: u32, ctx: &mut Context<'_>) {
+    fn enter(&mut self, job: u32) {
         if self.entered.len() <= job as usize {
             self.entered.resize(job as usize + 1, false);
         }
         self.entered[job as usize] = true;
         self.awaiting_tables.push(job);
-        self.begin_ready_writes(ctx);
     }
 
     /// Begins the writes that wait for nothing any more.
     pub(super) fn begin_ready_writes(&mut self, ctx: &mut Context<'_>) {
         while let Some(job) = self.regions.next_ready() {
-            if self.entered.len() <= job as usize {
-                self.entered.resize(job as usize + 1, false);
-            }
-            self.entered[job as usize] = true;
-            self.awaiting_tables.push(job);
+            self.enter(job);
         }
         for job in core::mem::take(&mut self.awaiting_tables) {
             let rows = self.rows_of(self.rows.jobs.request(job).extent);
@@ -227,7 +220,7 @@ impl Raid1 {
             result = result.and(Err(IoError::Lost));
         }
         match owner {
-            JobOwner::Layer(word) => self.own_ended(Word::of(word), result, ctx),
+            JobOwner::Layer(word) => self.own_ended(Ended::of(word, result), ctx),
             JobOwner::Above => {
                 let rows = self.rows_of(request.extent);
                 let entered = self.entered.get_mut(number as usize);
@@ -248,14 +241,15 @@ impl Raid1 {
     }
 
     /// An operation of the layer's own has ended.
-    fn own_ended(&mut self, word: Word, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        match word {
+    fn own_ended(&mut self, ended: Ended, ctx: &mut Context<'_>) {
+        let result = ended.result;
+        match Word::of(ended.word) {
             Word::Table(region) => self.table_read(region, result, ctx),
             Word::Clearing => self.clearing_step_ended(result, ctx),
             Word::Progress => self.progress_flushed(result, ctx),
             Word::Whole => self.whole_flushed(result, ctx),
             Word::AfterCrash => self.after_crash_ended(result, ctx),
-            Word::Scrub => self.scrubbed(result, ctx),
+            Word::Scrub => self.scrubbed(ended, ctx),
             Word::Repair => self.repairs -= 1,
             Word::Close => self.flushed_to_close(result, ctx),
         }
@@ -290,8 +284,7 @@ impl Raid1 {
                 return Err(OpenError::damaged("record", "its kind is not known"));
             }
         }
-        let ports = columns + self.rows.members.spares();
-        self.keeper.restore(&mut self.rows.members, ports);
+        self.keeper.restore(&mut self.rows.members);
         kept.marked.iter().for_each(|region| self.regions.restore(*region));
         self.map.unreadable = kept.unreadable;
         self.miss(&kept.missed.into_iter().collect::<Vec<_>>());
@@ -311,24 +304,30 @@ impl Raid1 {
         }
         // Of what was perhaps being written the checksums are known behind the comparison: no rebuild reads before.
         self.rows.is_resting = self.after_crash.is_some();
+        // No spare that is not there steps in for a column.
+        for at in 0..self.keeper.copies().len() {
+            let port = self.keeper.copies()[at];
+            let is_spare = self.rows.members.column_of(port).is_none();
+            let is_out = self.keeper.ledger.copy_state(port) == CopyState::Out;
+            if is_spare && (ctx.is_lost(port) || is_out) {
+                self.rows.lost(port, &mut self.map, ctx);
+            }
+        }
         for column in 0..self.map.columns() {
             let port = self.rows.members.port(column);
             let is_gone = ctx.is_lost(port);
             let is_out = self.keeper.ledger.copy_state(port) == CopyState::Out;
+            let is_another = self.keeper.is_another(column, ctx);
             if is_gone || is_out {
                 let was_out = self.keeper.may_return(column);
-                if !is_gone && !self.keeper.is_another(column, ctx) {
+                if !is_gone && !is_another {
                     // One that nobody has recorded out is older than it was.
                     self.returning.push((column, !was_out));
                 }
                 self.rows.lost(port, &mut self.map, ctx);
-            }
-        }
-        let ports = self.map.columns()..self.map.columns() + self.rows.members.spares();
-        for port in ports.map(|port| Port(port as u8)) {
-            let is_out = self.keeper.ledger.copy_state(port) == CopyState::Out;
-            if ctx.is_lost(port) || is_out {
-                self.rows.lost(port, &mut self.map, ctx);
+            } else if self.rows.members.state(column) == State::Out {
+                // The journal has taken its disk in, and the record of that was not written any more.
+                self.take_in(column, is_another, !self.keeper.may_return(column), ctx);
             }
         }
         self.take_part_in_marks(ctx);
@@ -340,8 +339,8 @@ impl Raid1 {
 
     /// Disks that are in take part in moves of the labels from now on, new ones too.
     fn take_part_in_marks(&mut self, ctx: &mut Context<'_>) {
-        let ports = self.map.columns() + self.rows.members.spares();
-        for port in (0..ports).map(|port| Port(port as u8)) {
+        for port in self.keeper.copies() {
+            let port = *port;
             let is_in = self.keeper.ledger.copy_state(port) == CopyState::In;
             if is_in && !ctx.is_lost(port) && ctx.was_away(port) {
                 ctx.hold_out(port, false);
@@ -368,7 +367,7 @@ impl Raid1 {
             let marked: Vec<u64> = self.regions.recorded().collect();
             self.miss(&marked);
         }
-        // A spare's copy of the journal goes with its disk.
+        // A rebuild may begin anew: what was recorded of the last one does not count.
         self.upkeep.recorded_to = 0;
     }
 
@@ -430,12 +429,9 @@ impl Raid1 {
     fn token_came(&mut self, token: Token, ctx: &mut Context<'_>) {
         match token {
             Token::Answer(number) => self.keeper.end_answer(number, ctx),
-            Token::Loss => {
-                self.keeper.loss_recorded(ctx);
-                self.opened_when_ready(ctx);
-            }
             Token::Replaced(command) => ctx.answer_command(command, Ok(())),
             Token::Layer(TOKEN_MARKS) => self.marks_recorded(ctx),
+            Token::Layer(TOKEN_OPENED) => self.end_opening(ctx),
             Token::Layer(_) => self.whole_recorded(ctx),
         }
     }
@@ -465,17 +461,26 @@ impl Raid1 {
             self.note(ctx);
             return self.keeper.answer_replaced(command, ctx);
         }
-        let Some((column, from_start)) = self.returning.pop() else { return };
+        let is_it = |(column, _): &(usize, bool)| self.rows.members.port(*column) == port;
+        let Some(at) = self.returning.iter().position(is_it) else { return };
+        let (column, from_start) = self.returning.swap_remove(at);
         if ctx.is_planted(PlantedBug::ArrayMarkAheadOfData) {
             ctx.hold_out(port, false);
             ctx.move_mark();
         }
-        let is_trusted = ctx.is_planted(PlantedBug::ArrayStaleMemberTaken);
-        let state = match from_start && !is_trusted {
-            true => State::Rebuilding(0),
-            false => State::Returning(if is_trusted { u64::MAX } else { 0 }),
+        self.take_in(column, false, from_start, ctx);
+    }
+
+    /// The disk of a column that is out is there: a new one that somebody has put in, or the one that was away.
+    fn take_in(&mut self, column: usize, is_new: bool, from_start: bool, ctx: &Context<'_>) {
+        let state = match (is_new, from_start) {
+            _ if ctx.is_planted(PlantedBug::ArrayStaleMemberTaken) => State::In,
+            (true, _) => State::Blank,
+            (false, true) => State::Rebuilding(0),
+            (false, false) => State::Returning(0),
         };
-        self.rows.members.set(column, port, state);
+        let members = &mut self.rows.members;
+        members.set(column, members.port(column), state);
         self.rows.has_changed = true;
     }
 
@@ -540,7 +545,7 @@ impl Raid1 {
         loop {
             self.note(ctx);
             if let Some(ended) = self.rows.next_ended() {
-                self.own_ended(Word::of(ended.word), ended.result, ctx);
+                self.own_ended(ended, ctx);
             } else if let Some(ended) = self.rows.jobs.next_ended() {
                 self.job_ended(ended, ctx);
             } else if let Some(event) = self.keeper.ledger.next_event() {
@@ -677,7 +682,7 @@ impl Layer for Raid1 {
     }
 
     fn replaced(&mut self, port: Port, command: CommandId, ctx: &mut Context<'_>) {
-        match self.keeper.needs_admission(port) {
+        match self.keeper.has_copy(port) {
             true => {
                 let map = self.checkpoint_map();
                 self.keeper.admit(port, Some(command), map, ctx);

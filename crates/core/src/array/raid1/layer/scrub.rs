@@ -3,10 +3,10 @@
 use super::Raid1;
 use crate::array::raid1::scrub::Scrub;
 use crate::array::raid1::word::Word;
+use crate::array::rows::Ended;
 use crate::array::scrub::Scrubbed;
 use crate::array::{CHUNK_ROWS, Redundancy, RowMap};
 use crate::command::{CommandError, CommandId, Rate};
-use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::notice::Notice;
@@ -65,13 +65,12 @@ impl Raid1 {
     }
 
     /// Rows of a scrub were compared.
-    pub(super) fn scrubbed(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        let found = self.rows.take_scrubbed();
+    pub(super) fn scrubbed(&mut self, ended: Ended, ctx: &mut Context<'_>) {
         let rows = self.map.rows_of(0);
         let Some(scrub) = &mut self.scrub else { return };
         scrub.is_comparing = false;
-        scrub.found.add(found);
-        if result.is_err() {
+        scrub.found.add(ended.found);
+        if ended.result.is_err() {
             scrub.stopped.get_or_insert("a block could not be written");
         }
         for id in &scrub.commands {
@@ -109,10 +108,11 @@ impl Raid1 {
 
     /// Rows of which a read has found a wrong block are compared, and made right.
     pub(super) fn repair(&mut self, ctx: &mut Context<'_>) {
+        let to_repair = self.rows.take_to_repair();
         if ctx.is_read_only() || !self.rows.members.have_all(Redundancy::Copies) {
             return;
         }
-        for rows in self.rows.take_to_repair() {
+        for rows in to_repair {
             self.repairs += 1;
             self.rows.start_scrub(Word::Repair.number(), rows, false, &mut self.map, ctx);
         }
