@@ -394,7 +394,8 @@ def run_parts(counts, arguments):
         heading("Rust tests")
         rust_tests(counts, arguments.soak)
     if part in (None, "e2e"):
-        heading("end-to-end tests")
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        heading(f"end-to-end tests ({free >> 20} MiB free in {tempfile.gettempdir()})")
         e2e_tests(counts, arguments.name, arguments.soak, arguments.at_once)
 
 

@@ -12,6 +12,7 @@ fio counts answered writes, not flushed ones. The death of a process loses no an
 missing; after a power cut fio would ask for more than a disk promises."""
 
 import os
+import shutil
 import time
 
 from _kill import Killable, bounded
@@ -63,3 +64,5 @@ for stack, rounds, settings in (("pore", 3, CACHES), ("ride", 2, CACHES), ("hwsr
     data = create(stack, "4GiB", *settings)
     for number in range(20 if IS_SOAK else rounds):
         play(stack, data, number)
+    # Gigabytes, and other tests run beside this one.
+    shutil.rmtree(data)
