@@ -3,6 +3,8 @@
 verifies every block, while blocks are evicted and bands or segments rewritten underneath: the report must show that both
 happened. Then a clean restart, and fio verifies again."""
 
+import shutil
+
 from _kill import bounded
 from _serving import Serving, create, need
 
@@ -44,3 +46,5 @@ for stack, (settings, check) in {"pore": CACHES, "ride": CACHES, "hwsr": BUFFERS
 
     with Serving(stack, data) as server:
         fio(server, "--verify_only=1")
+    # Gigabytes, and other tests run beside this one.
+    shutil.rmtree(data)

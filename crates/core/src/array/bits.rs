@@ -1,5 +1,6 @@
 //! Bits by number, of which long runs are never set.
 
+use crate::state::{StateError, StateReader, StateWriter};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -51,6 +52,71 @@ impl Bits {
         self.pages.len() as u64 * PAGE_BITS
     }
 
+    /// The runs of bits that are set: where each begins and how long it is.
+    pub fn runs(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut at = 0;
+        core::iter::from_fn(move || {
+            let start = self.next_set(at)?;
+            let mut end = start + 1;
+            while self.get(end) {
+                end += 1;
+            }
+            at = end;
+            Some((start, end - start))
+        })
+    }
+
+    /// Adds the bits to a checkpoint: the runs of those that are set, or all of them where that is shorter.
+    pub fn put(&self, words: &mut StateWriter) {
+        let end = self.runs().last().map_or(0, |(start, length)| start + length);
+        let (runs, all) = (self.runs().count() as u64, end.div_ceil(64));
+        if 2 * runs < all {
+            words.put_u64(runs << 1);
+            for (start, length) in self.runs() {
+                words.put_u64(start);
+                words.put_u64(length);
+            }
+            return;
+        }
+        words.put_u64(all << 1 | 1);
+        for word in 0..all {
+            let bit = |at: u64| u64::from(self.get(word * 64 + at)) << at;
+            words.put_u64((0..64).map(bit).sum());
+        }
+    }
+
+    /// Takes bits back from a checkpoint, none of them at or behind `end`.
+    ///
+    /// # Errors
+    /// When one is.
+    pub fn take(end: u64, words: &mut StateReader<'_>) -> Result<Bits, StateError> {
+        let mut bits = Bits::default();
+        let behind = || StateError::new("a bit of something that is not there");
+        let head = words.take_u64()?;
+        for number in 0..head >> 1 {
+            if head & 1 == 1 {
+                let word = words.take_u64()?;
+                for at in (0..64).filter(|at| word >> at & 1 == 1) {
+                    let at = number.checked_mul(64).and_then(|first| first.checked_add(at));
+                    let at = at.filter(|at| *at < end).ok_or_else(behind)?;
+                    bits.set(at, true);
+                }
+                continue;
+            }
+            let (start, length) = (words.take_u64()?, words.take_u64()?);
+            if start.checked_add(length).is_none_or(|last| last > end) {
+                return Err(behind());
+            }
+            (start..start + length).for_each(|at| bits.set(at, true));
+        }
+        Ok(bits)
+    }
+
+    /// Bytes of so many bits in a checkpoint at most.
+    pub fn bytes_max(bits: u64) -> u64 {
+        8 * (1 + bits.div_ceil(64))
+    }
+
     /// The first bit from `at` on that is set.
     pub fn next_set(&self, mut at: u64) -> Option<u64> {
         loop {
@@ -89,5 +155,26 @@ mod tests {
         let found: Vec<u64> =
             core::iter::successors(bits.next_set(0), |at| bits.next_set(at + 1)).collect();
         assert_eq!(found, [3, 40_000, 200_000]);
+        bits.set(4, true);
+        let runs: Vec<(u64, u64)> = bits.runs().collect();
+        assert_eq!(runs, [(3, 2), (40_000, 1), (200_000, 1)]);
+    }
+
+    #[test]
+    fn bits_come_back_and_are_no_longer_than_they_may_be() {
+        let few = [3, 4, 5, 90_000].to_vec();
+        let many: Vec<u64> = (0..3000).filter(|at| at % 2 == 0).collect();
+        for set in [few, many, Vec::new()] {
+            let mut bits = Bits::default();
+            set.iter().for_each(|at| bits.set(*at, true));
+            let mut words = StateWriter::default();
+            bits.put(&mut words);
+            let bytes = words.into_bytes();
+            let last = set.last().copied().unwrap_or_default();
+            assert!(bytes.len() as u64 <= Bits::bytes_max(last + 1));
+            let found = Bits::take(last + 1, &mut StateReader::new(&bytes)).expect("bits");
+            assert_eq!(found.runs().collect::<Vec<_>>(), bits.runs().collect::<Vec<_>>());
+            assert_eq!(Bits::take(last, &mut StateReader::new(&bytes)).is_err(), !set.is_empty());
+        }
     }
 }

@@ -43,6 +43,15 @@ impl Ended {
     }
 }
 
+/// The end of a write that the layer has noted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EndedWrite {
+    /// The number that the layer gave it.
+    pub number: u64,
+    /// It has come to nothing, at least in part.
+    pub has_failed: bool,
+}
+
 /// The requests of an array and their rows.
 ///
 /// A request is made of parts, one for each run of rows. A part that writes has its rows for itself, first
@@ -76,6 +85,12 @@ pub struct Rows {
     pub(super) chunk_rows: u64,
     /// Rows in which a read has found a wrong block.
     pub(super) to_repair: Vec<Extent>,
+    /// Writes wait until the layer has noted them.
+    pub(super) notes_writes: bool,
+    /// Writes that are to be noted.
+    to_note: VecDeque<u32>,
+    /// Writes that were noted and have ended, by the numbers that the layer gave them.
+    noted_ended: VecDeque<EndedWrite>,
     /// No work is begun that nobody has asked for.
     pub(super) is_resting: bool,
     /// No member lacked a row when the gauges were set last.
@@ -100,6 +115,9 @@ impl Rows {
             keeps_contents: false,
             chunk_rows: CHUNK_ROWS,
             to_repair: Vec::new(),
+            notes_writes: false,
+            to_note: VecDeque::new(),
+            noted_ended: VecDeque::new(),
             is_resting: false,
             was_whole: false,
         }
@@ -257,6 +275,10 @@ impl Rows {
         while let Some(task) = next {
             let entry = &mut self.tasks[task];
             entry.leave_out_lost_rows(&self.members, map);
+            if self.notes_writes && entry.work == Work::Write && entry.note.is_none() {
+                entry.step = Step::Noting;
+                return self.to_note.push_back(task);
+            }
             entry.step = Step::Writing;
             entry.compute_parity(ctx);
             let (work, changed) = (entry.work, entry.changed());
@@ -271,6 +293,51 @@ impl Rows {
                 self.end_task(task, map, ctx);
             }
         }
+    }
+
+    /// The next write that is to be noted before it begins.
+    pub(super) fn next_to_note(&mut self) -> Option<u32> {
+        self.to_note.pop_front()
+    }
+
+    /// A write cannot be noted yet: it is the next one still.
+    pub(super) fn note_later(&mut self, task: u32) {
+        self.to_note.push_front(task);
+    }
+
+    /// A write was noted under a number, and begins.
+    pub(super) fn noted<M: RowMap>(
+        &mut self,
+        task: u32,
+        number: u64,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        self.tasks[task].note = Some(number);
+        self.begin_writing(task, map, ctx);
+        self.settle(map, ctx);
+    }
+
+    /// A write cannot be noted: it comes to nothing.
+    pub(super) fn not_noted<M: RowMap>(
+        &mut self,
+        task: u32,
+        error: IoError,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        self.tasks[task].failure = Some(error);
+        let behind = self.let_go_on(task);
+        self.end_task(task, map, ctx);
+        if let Some(behind) = behind {
+            self.begin_writing(behind, map, ctx);
+        }
+        self.settle(map, ctx);
+    }
+
+    /// The next write that was noted and has ended.
+    pub(super) fn next_noted_ended(&mut self) -> Option<EndedWrite> {
+        self.noted_ended.pop_front()
     }
 
     fn write_new<M: RowMap>(&mut self, task: u32, column: usize, map: &M, ctx: &mut Context<'_>) {
@@ -397,7 +464,9 @@ impl Rows {
                     Some(_) => self.end_task(task, map, ctx),
                 }
             }
-            (_, Step::Waiting | Step::Ready) => unreachable!("nothing was in flight"),
+            (_, Step::Waiting | Step::Ready | Step::Noting) => {
+                unreachable!("nothing was in flight")
+            }
         }
     }
 
@@ -465,7 +534,11 @@ impl Rows {
         }
         let entry = &mut self.tasks[task];
         entry.release(ctx);
-        let Task { job, work, rows, turn: Turn { lane, .. }, in_odd_epoch, has_sums, .. } = *entry;
+        let Task { job, work, rows, turn: Turn { lane, .. }, in_odd_epoch, has_sums, note, .. } =
+            *entry;
+        if let Some(number) = note {
+            self.noted_ended.push_back(EndedWrite { number, has_failed: result.is_err() });
+        }
         if has_sums {
             map.release_sums(rows);
         }

@@ -60,6 +60,8 @@ pub enum Step {
     Emptying,
     /// It may write when the part of the request before it does.
     Ready,
+    /// The layer is to note it before it writes.
+    Noting,
     /// New blocks are written.
     Writing,
 }
@@ -126,6 +128,8 @@ pub struct Task {
     pub in_odd_epoch: bool,
     /// It holds the checksums of its rows in memory.
     pub has_sums: bool,
+    /// The number under which the layer has noted a write.
+    pub note: Option<u64>,
 }
 
 impl Task {
@@ -151,6 +155,7 @@ impl Task {
             turn: Turn::default(),
             in_odd_epoch: false,
             has_sums: false,
+            note: None,
         }
     }
 
@@ -174,6 +179,7 @@ impl Task {
         (self.outstanding, self.error, self.failure) = (0, None, None);
         self.turn = Turn::default();
         self.has_sums = false;
+        self.note = None;
     }
 
     /// Takes the new data of rows of a column, or zeroes for one.

@@ -163,7 +163,7 @@ fn settings_that_cannot_be_are_refused_with_what_would_be_accepted() {
         let mut settings = Raid4SmrSettings { homes: 2, ..base.clone() };
         change(&mut settings);
         let below: Vec<&Geometry> = geometries.iter().collect();
-        Raid4Smr::new(settings, &below).err().map(|error: Raid4SmrError| error.to_string())
+        Raid4Smr::new(settings, None, &below).err().map(|error: Raid4SmrError| error.to_string())
     };
     let good = || vec![shingled(48), shingled(48), plain(100), plain(100)];
     assert_eq!(refusal(&|_| {}, good()), None);

@@ -131,7 +131,7 @@ impl World {
             Some((Box::new(layer) as Box<dyn Layer>, geometry))
         };
         World::over(geometries, &on_top, seed, |below| {
-            let (layer, geometry) = Raid4Smr::new(settings.clone(), below).expect("an array");
+            let (layer, geometry) = Raid4Smr::new(settings.clone(), None, below).expect("an array");
             (Box::new(layer), geometry)
         })
     }

@@ -37,7 +37,7 @@ use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 use imbrex_core::zoned::HostManaged;
 use passing::{durable_raid1, raid, raid1, slice, span, stripe};
-use raid4smr::raid4smr;
+use raid4smr::{durable_raid4smr, raid4smr};
 use s_blocks::{
     durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_block_summed,
     s_blocks, spare_inside,
@@ -188,6 +188,16 @@ macro_rules! every_kind {
     };
 }
 pub(crate) use every_kind;
+
+/// Arrays of RAID 4SMR with a journal. They come up with all of their members alone, so no operation may fail.
+pub fn durable_raid4smrs() -> [Kind; 4] {
+    [
+        durable_raid4smr(Placement::Append, Some(4), 40),
+        durable_raid4smr(Placement::Static, Some(4), 40),
+        durable_raid4smr(Placement::Append, None, 5),
+        durable_raid4smr(Placement::Static, Some(9), 7),
+    ]
+}
 
 macro_rules! functions {
     ($($name:ident: $kind:expr,)+) => {

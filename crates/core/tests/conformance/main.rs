@@ -77,6 +77,21 @@ macro_rules! conformance {
 }
 kinds::every_kind!(conformance);
 
+#[test]
+fn a_durable_raid4smr_with_all_its_members_keeps_every_rule() {
+    for kind in kinds::durable_raid4smrs() {
+        suite::without_failures(&kind, suite::EVERYDAY, None).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn a_durable_raid4smr_with_all_its_members_keeps_every_rule_in_many_runs() {
+    for kind in kinds::durable_raid4smrs() {
+        suite::without_failures(&kind, suite::SOAK, None).unwrap();
+    }
+}
+
 /// Draws a translation for each seed, and lets some operations fail of those that lose nothing then.
 fn play_any_translation(seeds: std::ops::Range<u64>) {
     for seed in seeds {

@@ -14,6 +14,8 @@ pub enum Step {
     Due,
     /// Writes of requests that may have to do with it come to an end.
     Waiting,
+    /// That the parity of the spare band row is about to change becomes durable.
+    Announcing,
     /// The homes of the spare band row are taken out of the parity.
     Clearing,
     /// The blocks of a home are read, from its band and from the data disk.
@@ -26,6 +28,8 @@ pub enum Step {
     Summing,
     /// All members are flushed.
     Flushing,
+    /// That the band row lies elsewhere becomes durable.
+    Recording,
     /// Reads of what is to be the next spare band row come to an end.
     Draining,
 }
@@ -71,6 +75,10 @@ pub struct Collection {
     pub written: Range<u64>,
     /// For each home and place whether something is there in the end, row by row.
     pub held: Vec<bool>,
+    /// The same, once it was given to the parity.
+    pub written_held: Vec<bool>,
+    /// Writes with a smaller number are durable when the members were flushed.
+    pub settles: u64,
     /// Something could not be read or written.
     pub has_failed: bool,
     /// Writes that wait for its end.
@@ -97,6 +105,8 @@ impl Collection {
             is_copied: Vec::new(),
             written: 0..0,
             held: vec![false; places],
+            written_held: Vec::new(),
+            settles: 0,
             has_failed: false,
             waiting: Vec::new(),
         }
@@ -104,6 +114,6 @@ impl Collection {
 
     /// True when it must come to its end: the parity is about to change, or has.
     pub fn is_final(&self) -> bool {
-        matches!(self.step, Step::Summing | Step::Flushing | Step::Draining)
+        matches!(self.step, Step::Summing | Step::Flushing | Step::Recording | Step::Draining)
     }
 }

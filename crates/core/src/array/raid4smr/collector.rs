@@ -3,11 +3,14 @@
 use super::collection::{Collection, Step, Waiting};
 use super::contents::Contents;
 use super::directory::{Change, Changes, Decision, Directory, Place};
+use super::notes::{Notes, TOKEN_COLLECTION};
+use super::records::{NUMBERS_MAX, Said};
 use crate::array::{RowMap, Rows};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::ledger::When;
 use crate::map::{AddressMap, address_map};
 use crate::operation::{Cause, Operation};
 use crate::units::BlockCount;
@@ -37,6 +40,7 @@ pub struct Around<'a, 'c> {
     pub rows: &'a mut Rows,
     /// Of each part that writes what it has changed in the directory.
     pub changes: &'a mut Vec<Changes>,
+    pub notes: &'a mut Notes,
     pub ctx: &'a mut Context<'c>,
 }
 
@@ -59,6 +63,29 @@ impl Collector {
             done: 0,
             held: address_map(0),
             band_rows: (1..=band_rows).collect(),
+        }
+    }
+
+    /// Band rows lie where a checkpoint and its records have left them.
+    pub fn restore(&mut self, band_rows: &[u64]) {
+        self.band_rows = band_rows.to_vec();
+    }
+
+    /// True when no collection is decided and not done.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// True when the first collection waits until something is noted.
+    pub fn waits_for_notes(&self) -> bool {
+        let waits = |it: &Collection| matches!(it.step, Step::Announcing | Step::Recording);
+        self.queue.front().is_some_and(|it| waits(it) && it.outstanding > 0)
+    }
+
+    /// What the first collection has noted is durable, or never will be.
+    pub fn noted(&mut self, result: Result<(), IoError>) {
+        if let Some(first) = self.queue.front() {
+            self.ended(first.number, result);
         }
     }
 
@@ -145,7 +172,8 @@ impl Collector {
                 false => return false,
             },
             Step::Waiting if !around.rows.epochs.is_drained() => return false,
-            Step::Waiting => collection.clear(around),
+            Step::Waiting => collection.announce(around),
+            Step::Announcing => collection.clear(around),
             Step::Clearing => collection.begin_home(0, around),
             Step::ReadingBand => {
                 if !collection.read_more(around) {
@@ -155,7 +183,8 @@ impl Collector {
             Step::Resetting => collection.write_band(around),
             Step::WritingBand => collection.begin_home(collection.home + 1, around),
             Step::Summing => collection.flush(around),
-            Step::Flushing => {
+            Step::Flushing => collection.record(around),
+            Step::Recording => {
                 let decision = &collection.decision;
                 self.band_rows[decision.band_row as usize] = decision.to;
                 around.rows.epochs.turn();
@@ -303,7 +332,7 @@ impl Collector {
                     (around.directory.home_of(change.place), row)
                 }
             };
-            let Some(again) = around.directory.place_again(change.place) else {
+            let Some(again) = around.directory.place_again(change) else {
                 result = Err(IoError::NoSpace);
                 continue;
             };
@@ -336,7 +365,7 @@ impl Collector {
     /// A write has come to nothing: its blocks are where they were before. It has waited for the collection
     /// `after`, if for any; one that was decided later may count on its blocks.
     pub fn undo(&mut self, changes: &[Change], after: u64, directory: &mut Directory) {
-        for Change { place, slot, is_new, was_live } in changes.iter().copied() {
+        for Change { place, slot, is_new, was_live, .. } in changes.iter().copied() {
             let Some(slot) = slot else {
                 directory.undo_home(place);
                 continue;
@@ -352,6 +381,17 @@ impl Collector {
     }
 }
 
+/// The runs of places that hold something: where each begins and how long it is.
+fn runs_of_held(held: &[bool]) -> impl Iterator<Item = (u64, u64)> + '_ {
+    let mut at = 0;
+    core::iter::from_fn(move || {
+        let start = at + held[at..].iter().position(|held| *held)?;
+        let length = held[start..].iter().take_while(|held| **held).count();
+        at = start + length;
+        Some((start as u64, length as u64))
+    })
+}
+
 fn release(collection: &Collection, ctx: &mut Context<'_>) {
     for buffer in [collection.band, collection.sum, collection.slot_blocks] {
         if buffer.blocks > 0 {
@@ -365,6 +405,34 @@ impl Collection {
     fn target(&self, around: &Around<'_, '_>) -> Extent {
         let blocks = around.contents.bands().band_blocks();
         Extent::new(self.decision.to * blocks, blocks)
+    }
+
+    /// Notes that the parity of the spare band row is about to change.
+    fn announce(&mut self, around: &mut Around<'_, '_>) {
+        self.step = Step::Announcing;
+        let Decision { band_row, to, .. } = self.decision;
+        around.notes.note(&Said::Begun { band_row, to }, around.ctx);
+        self.wait_for_notes(around);
+    }
+
+    fn wait_for_notes(&mut self, around: &mut Around<'_, '_>) {
+        if around.notes.when_durable(TOKEN_COLLECTION, around.ctx) == When::Later {
+            self.outstanding += 1;
+        }
+    }
+
+    /// Notes where the band row lies from now on, and what the homes have there.
+    fn record(&mut self, around: &mut Around<'_, '_>) {
+        self.step = Step::Recording;
+        let Around { notes, ctx, .. } = around;
+        notes.settle(self.settles, ctx);
+        let runs: Vec<(u64, u64)> = runs_of_held(&self.written_held).collect();
+        for runs in runs.chunks(NUMBERS_MAX) {
+            notes.note(&Said::Held { runs: runs.to_vec() }, ctx);
+        }
+        let Decision { band_row, to, stamp, .. } = self.decision;
+        notes.note(&Said::Collected { band_row, to, stamp }, ctx);
+        self.wait_for_notes(around);
     }
 
     /// Takes what the homes have in the spare band row out of the parity.
@@ -542,11 +610,13 @@ impl Collection {
     fn add_to_parity(&mut self, around: &mut Around<'_, '_>) {
         self.step = Step::Summing;
         let (held, sum) = (core::mem::take(&mut self.held), core::mem::take(&mut self.sum));
+        self.written_held = held.clone();
         self.change_parity(held, sum, around);
     }
 
     fn flush(&mut self, around: &mut Around<'_, '_>) {
         self.step = Step::Flushing;
+        self.settles = around.notes.before_now();
         for column in 0..around.contents.columns() {
             if around.rows.members.is_present(column) {
                 let none = BufferSlice::EMPTY;

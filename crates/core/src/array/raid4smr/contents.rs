@@ -7,6 +7,7 @@ use crate::array::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
 
@@ -19,6 +20,8 @@ pub struct Contents {
     homes: Vec<Bits>,
     slots: Bits,
     slot_rows: u64,
+    /// Where the rows of the data disk and of the parity disk begin.
+    first_block: u64,
     /// What will hold of rows of homes when their parity has changed.
     prepared: Vec<bool>,
 }
@@ -27,7 +30,43 @@ impl Contents {
     /// Nothing written, over homes and so many slots.
     pub fn new(bands: HomeBands, homes: usize, slot_rows: u64) -> Contents {
         let homes = core::iter::repeat_with(Bits::default).take(homes).collect();
-        Contents { bands, homes, slots: Bits::default(), slot_rows, prepared: Vec::new() }
+        Contents { bands, homes, slots: Bits::default(), slot_rows, first_block: 0, prepared: Vec::new() }
+    }
+
+    /// The rows of the data disk and the parity disk begin at this block.
+    pub fn begin_at(&mut self, first_block: u64) {
+        self.first_block = first_block;
+    }
+
+    /// Adds what is in the parity to a checkpoint.
+    pub fn put(&self, words: &mut StateWriter) {
+        self.homes.iter().chain([&self.slots]).for_each(|bits| bits.put(words));
+    }
+
+    /// Takes back from a checkpoint what is in the parity.
+    ///
+    /// # Errors
+    /// When it is not that of these members.
+    pub fn take(&mut self, words: &mut StateReader<'_>) -> Result<(), StateError> {
+        for home in &mut self.homes {
+            *home = Bits::take(self.bands.rows(), words)?;
+        }
+        self.slots = Bits::take(self.slot_rows, words)?;
+        Ok(())
+    }
+
+    /// A block of a home or of the data disk is in the parity, or is not.
+    pub fn hold(&mut self, column: usize, row: u64, is_held: bool) {
+        let data = self.data();
+        let bits = if column == data { &mut self.slots } else { &mut self.homes[column] };
+        bits.set(row, is_held);
+    }
+
+    /// Nothing of the homes in some rows is in the parity.
+    pub fn clear_homes(&mut self, rows: Extent) {
+        for home in &mut self.homes {
+            (rows.start.0..rows.end().0).for_each(|row| home.set(row, false));
+        }
     }
 
     /// Where the bands lie.
@@ -116,7 +155,7 @@ impl RowMap for Contents {
     fn place_of(&self, column: usize, row: u64) -> (Lba, u64) {
         match column < self.homes.len() {
             true => self.bands.place_of(column, row),
-            false => (Lba(row), u64::MAX),
+            false => (Lba(self.first_block + row), u64::MAX),
         }
     }
 

@@ -12,9 +12,15 @@ mod collector;
 mod contents;
 mod directory;
 mod layer;
+mod layout;
+mod notes;
+mod records;
+mod recovery;
 mod settings;
 mod slots;
 
 pub use bands::HomeBands;
 pub use layer::Raid4Smr;
+pub use layout::{Raid4SmrKeeping, Raid4SmrLayout};
+pub use records::RECORD_KINDS;
 pub use settings::{BandSource, FirstWrite, Placement, Raid4SmrError, Raid4SmrSettings, SlotOrder};

@@ -1,6 +1,7 @@
 //! The slots of the data disk.
 
 use super::settings::SlotOrder;
+use crate::state::{StateError, StateReader, StateWriter};
 use alloc::collections::{BTreeSet, VecDeque};
 
 /// Which slots are free.
@@ -50,6 +51,56 @@ impl Slots {
             }
             Freed::Fifo(slots) => slots.push_back(slot),
         }
+    }
+
+    /// A slot is in use, whoever has given it out. Those below it that were never used are free.
+    pub fn claim(&mut self, slot: u64) {
+        match slot < self.new {
+            true => self.take_back(slot),
+            false => {
+                (self.new..slot).for_each(|free| self.free(free));
+                self.new = slot + 1;
+            }
+        }
+    }
+
+    /// Adds the state to a checkpoint: the first slot that was never used, and those that were freed, in the
+    /// order in which they are used next.
+    pub fn put(&self, words: &mut StateWriter) {
+        words.put_u64(self.new);
+        let put_all = |slots: &mut dyn ExactSizeIterator<Item = &u64>, words: &mut StateWriter| {
+            words.put_u64(slots.len() as u64);
+            slots.for_each(|slot| words.put_u64(*slot));
+        };
+        match &self.freed {
+            Freed::Lowest(slots) => put_all(&mut slots.iter(), words),
+            Freed::Fifo(slots) => put_all(&mut slots.iter(), words),
+        }
+    }
+
+    /// Takes the state back.
+    ///
+    /// # Errors
+    /// When it is not that of so many slots.
+    pub fn take_state(&mut self, words: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.new = words.take_u64()?;
+        let freed = words.take_u64()?;
+        if self.new > self.capacity || freed > self.new {
+            return Err(StateError::new("other slots than there are"));
+        }
+        for _ in 0..freed {
+            let slot = words.take_u64()?;
+            if slot >= self.new {
+                return Err(StateError::new("a free slot that is not there"));
+            }
+            self.free(slot);
+        }
+        Ok(())
+    }
+
+    /// How many there are.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
     }
 
     /// A slot that was freed is in use after all.

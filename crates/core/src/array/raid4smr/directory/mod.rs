@@ -1,6 +1,8 @@
 //! Where each block is: the policy of RAID 4SMR. It knows nothing of time, so that its counts are those of
 //! blocks one by one.
 
+mod kept;
+
 use super::bands::HomeBands;
 use super::settings::{FirstWrite, Placement, Raid4SmrSettings};
 use super::slots::Slots;
@@ -54,6 +56,10 @@ pub struct Counted {
 /// What a write has changed of where a block is, to be undone if it comes to nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
+    /// The block of the host.
+    pub block: u64,
+    /// Which change of a block it is, in the order in which they were asked for.
+    pub stamp: u64,
     pub place: Place,
     /// The slot that it is written to; none of one that goes home.
     pub slot: Option<u64>,
@@ -81,6 +87,8 @@ pub struct Decision {
     pub live: Vec<bool>,
     /// For each home the end of what had been written of its band.
     pub written_ends: Vec<u64>,
+    /// The last change of a block that it takes into account.
+    pub stamp: u64,
 }
 
 impl Decision {
@@ -122,6 +130,8 @@ pub struct Directory {
     /// For each band row and home the end of what was written of the band.
     written_ends: Vec<u64>,
     slots_peak: u64,
+    /// Changes of blocks, counted.
+    stamp: u64,
     counted: Counted,
     /// Decisions that nobody has taken yet.
     decided: Vec<Decision>,
@@ -147,6 +157,7 @@ impl Directory {
             mapped: vec![0; band_rows as usize],
             written_ends: vec![0; (band_rows * homes) as usize],
             slots_peak: 0,
+            stamp: 0,
             counted: Counted::default(),
             decided: Vec::new(),
             settings,
@@ -166,6 +177,11 @@ impl Directory {
     /// What was counted since the last call.
     pub fn take_counted(&mut self) -> Counted {
         core::mem::take(&mut self.counted)
+    }
+
+    /// Which change of a block the last one was.
+    pub fn stamp(&self) -> u64 {
+        self.stamp
     }
 
     /// The decisions to collect band rows since the last call.
@@ -220,7 +236,7 @@ impl Directory {
         let place = self.next_place;
         self.next_place += 1;
         let (run, first) = &mut self.last_run;
-        match run.end().0 == block {
+        match !run.is_empty() && run.end().0 == block {
             true => run.blocks.0 += 1,
             false => {
                 self.places.insert(*run, *first);
@@ -285,6 +301,7 @@ impl Directory {
 
     fn write_home(&mut self, place: Place) -> Target {
         self.counted.first_writes += 1;
+        self.stamp += 1;
         self.live.set(place, true);
         let (index, end) = (self.end_index(place), self.offset_of(place) + 1);
         self.written_ends[index] = self.written_ends[index].max(end);
@@ -295,6 +312,7 @@ impl Directory {
     fn redirect(&mut self, place: Place, was_live: bool, can_collect: bool) -> Target {
         if let Some(&slot) = self.slot_of.get(&place) {
             self.counted.redirected += 1;
+            self.stamp += 1;
             return Target::Slot { slot, place, is_new: false, was_live };
         }
         let slot = match self.slots.take() {
@@ -333,6 +351,7 @@ impl Directory {
             saved: Vec::new(),
             live: Vec::with_capacity(places.blocks.0 as usize),
             written_ends: vec![0; self.homes as usize],
+            stamp: self.stamp,
         };
         let ends = (band_row * self.homes) as usize;
         let ends = &mut self.written_ends[ends..ends + self.homes as usize];
@@ -378,6 +397,7 @@ impl Directory {
 
     /// A block reads as zeroes from now on.
     pub fn zero(&mut self, block: u64) {
+        self.stamp += 1;
         let Some(place) = self.place_of(block) else { return };
         self.live.set(place, false);
         if let Some(slot) = self.slot_of.remove(&place) {
@@ -410,18 +430,23 @@ impl Directory {
     }
 
     /// A block that was to be written, and was counted, gets a slot after all, if there is one.
-    pub fn place_again(&mut self, place: Place) -> Option<Change> {
+    pub fn place_again(&mut self, of: &Change) -> Option<Change> {
+        let place = of.place;
         let was_live = self.live.get(place);
         if let Some(slot) = self.slot_of(place) {
-            return Some(Change { place, slot: Some(slot), is_new: false, was_live });
+            self.stamp += 1;
+            let stamp = self.stamp;
+            return Some(Change { stamp, slot: Some(slot), is_new: false, was_live, ..*of });
         }
         let slot = self.slots.take()?;
         self.put_in_slot(place, slot);
-        Some(Change { place, slot: Some(slot), is_new: true, was_live })
+        let stamp = self.stamp;
+        Some(Change { stamp, slot: Some(slot), is_new: true, was_live, ..*of })
     }
 
     /// A block is in a slot from now on. Returns its band row.
     fn put_in_slot(&mut self, place: Place, slot: u64) -> u64 {
+        self.stamp += 1;
         self.live.set(place, true);
         self.slot_of.insert(place, slot);
         self.slots_peak = self.slots_peak.max(self.map_entries());

@@ -1,11 +1,19 @@
-//! The layer of RAID 4SMR.
+//! The layer of RAID 4SMR. Its chapters stand beside this file.
+
+mod journal;
+mod opening;
 
 use super::bands::HomeBands;
 use super::collection::Waiting;
 use super::collector::{Around, Collector};
 use super::contents::Contents;
 use super::directory::{Change, Changes, Directory, Place, Target};
+use super::layout::Raid4SmrKeeping;
+use super::notes::Notes;
+use super::records::WRITE_BLOCKS_MAX;
+use super::recovery::AfterCrash;
 use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
+use crate::array::keeper::Keeper;
 use crate::array::raid::check_spares;
 use crate::array::read_runs::ReadRuns;
 use crate::array::{ArrayError, RowMap, Rows};
@@ -16,10 +24,13 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::joined::{JoinError, joined};
 use crate::layer::{Context, Layer, Port};
-use crate::lifecycle::{OpenError, Start};
+use crate::lifecycle::Start;
+use crate::map::{AddressMap, address_map};
 use crate::operation::{Completion, Operation, Request};
 use crate::units::BlockCount;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use journal::Quiet;
 
 /// Neighbouring blocks of a request that are written together.
 #[derive(Debug, Default)]
@@ -40,9 +51,22 @@ struct Run {
 
 /// RAID 4SMR: shingled homes, a data disk for what is written again, and a parity disk.
 ///
-/// It keeps its map in memory: what it knows ends with the process.
+/// Its map is in memory. One that is durable notes in a journal each block that it writes.
 #[derive(Debug)]
 pub struct Raid4Smr {
+    notes: Notes,
+    /// Writes that are noted and wait until that is durable, by their numbers.
+    awaiting_note: AddressMap<u32>,
+    /// The numbers of writes before which a flush that was asked for makes all durable, by its job.
+    flushes: Vec<(u32, u64)>,
+    /// Requests in hand that change something.
+    changing: u32,
+    /// Such requests that wait for a checkpoint.
+    held_back: VecDeque<u32>,
+    quiet: Quiet,
+    /// Journal blocks for one request at most.
+    room_most: u64,
+    after_crash: Option<AfterCrash>,
     directory: Directory,
     contents: Contents,
     rows: Rows,
@@ -56,12 +80,14 @@ pub struct Raid4Smr {
 }
 
 impl Raid4Smr {
-    /// An array over the nodes `below`: homes, data, parity, spares; and what these tell the node above.
+    /// An array over the nodes `below`: homes, data, parity, spares; and what these tell the node above. It keeps
+    /// what it knows where `keeping` says how.
     ///
     /// # Errors
     /// When the settings do not fit the nodes.
     pub fn new(
         settings: Raid4SmrSettings,
+        keeping: Option<Raid4SmrKeeping>,
         below: &[&Geometry],
     ) -> Result<(Raid4Smr, Geometry), Raid4SmrError> {
         settings.check()?;
@@ -73,7 +99,8 @@ impl Raid4Smr {
         if let Some(at) = (homes..below.len()).find(is_zoned) {
             return Err(ArrayError::from(JoinError::Zones(Port(at as u8))).into());
         }
-        let (mut bands, slots) = lay_out(&settings, &below[..homes], data, parity)?;
+        let first_block = keeping.map_or(0, |keeping| keeping.layout.journal_blocks);
+        let (mut bands, slots) = lay_out(&settings, &below[..homes], [data, parity], first_block)?;
         if let Some(offered) = settings.offered {
             let room = BlockCount(bands.host_blocks());
             if offered > room {
@@ -97,11 +124,29 @@ impl Raid4Smr {
             Geometry { blocks, ..joined(&bare, BlockCount::ZERO).map_err(ArrayError::from)? };
         let in_use = bands.rows() * homes as u64 + slots + bands.rows().max(slots);
         let offered: u64 = below[..columns].iter().map(|it| it.blocks.0).sum();
+        let keeper = match keeping {
+            None => Keeper::volatile(),
+            Some(Raid4SmrKeeping { durability, layout }) => {
+                Keeper::journaled(&layout.copies(homes, [data.blocks, parity.blocks]), durability)
+            }
+        };
+        let mut rows = Rows::new(columns, settings.spares, false);
+        rows.notes_writes = keeping.is_some();
+        let mut contents = Contents::new(bands.clone(), homes, slots);
+        contents.begin_at(first_block);
         let layer = Raid4Smr {
+            notes: Notes::new(keeper),
+            awaiting_note: address_map(0),
+            flushes: Vec::new(),
+            changing: 0,
+            held_back: VecDeque::new(),
+            quiet: Quiet::No,
+            room_most: keeping.map_or(0, |it| it.durability.ring_blocks / 4),
+            after_crash: None,
             collector: Collector::new(bands.band_rows() - 1),
-            rows: Rows::new(columns, settings.spares, false),
+            rows,
             directory: Directory::new(settings, &bands, slots),
-            contents: Contents::new(bands, homes, slots),
+            contents,
             unused: BlockCount(offered.saturating_sub(in_use)),
             run: Run::default(),
             changes: Vec::new(),
@@ -133,8 +178,8 @@ impl Raid4Smr {
         &'a mut self,
         ctx: &'a mut Context<'c>,
     ) -> (&'a mut Collector, Around<'a, 'c>) {
-        let Raid4Smr { directory, contents, rows, collector, changes, .. } = self;
-        (collector, Around { directory, contents, rows, changes, ctx })
+        let Raid4Smr { directory, contents, rows, collector, changes, notes, .. } = self;
+        (collector, Around { directory, contents, rows, changes, notes, ctx })
     }
 
     fn can_collect(&self) -> bool {
@@ -182,6 +227,7 @@ impl Raid4Smr {
             let block = request.extent.start.0 + at;
             let can_collect = self.can_collect();
             let target = self.directory.write(block, self.contents.bands(), can_collect);
+            let stamp = self.directory.stamp();
             let own = match target {
                 Target::Slot { slot, place, .. } => Some((place, slot)),
                 _ => None,
@@ -194,11 +240,11 @@ impl Raid4Smr {
                 decisions.into_iter().partition(|it| is_after(&it.saved));
             before.into_iter().for_each(|decision| self.collector.add(decision));
             match target {
-                Target::Home(place) => self.go_home(job, at, place, ctx),
+                Target::Home(place) => self.go_home(job, at, (block, stamp, place), ctx),
                 Target::Slot { slot, place, is_new, was_live } => {
                     self.go_to_slot(job, at, slot, ctx);
                     let slot = Some(slot);
-                    self.run.changes.push(Change { place, slot, is_new, was_live });
+                    self.run.changes.push(Change { block, stamp, place, slot, is_new, was_live });
                 }
                 Target::NoSlot | Target::Nowhere | Target::Unwritten(_) => {
                     self.end_run(job, ctx);
@@ -210,7 +256,13 @@ impl Raid4Smr {
         self.end_run(job, ctx);
     }
 
-    fn go_home(&mut self, job: u32, at: u64, place: Place, ctx: &mut Context<'_>) {
+    fn go_home(
+        &mut self,
+        job: u32,
+        at: u64,
+        (block, stamp, place): (u64, u64, Place),
+        ctx: &mut Context<'_>,
+    ) {
         let homes = self.contents.data() as u64;
         let after = self.collector.last_of(self.directory.band_row_of(place));
         let row = place / homes;
@@ -219,6 +271,7 @@ impl Raid4Smr {
         let goes_on = !self.run.blocks.is_empty()
             && self.run.goes_home
             && self.run.after == after
+            && !self.is_full(place.is_multiple_of(homes))
             && (row == rows.end().0 || row + 1 == rows.end().0)
             && band(row) == band(rows.start.0);
         if !goes_on {
@@ -227,7 +280,7 @@ impl Raid4Smr {
         }
         self.add(at, self.directory.home_of(place), row, after);
         self.run.goes_home = true;
-        let change = Change { place, slot: None, is_new: false, was_live: false };
+        let change = Change { block, stamp, place, slot: None, is_new: false, was_live: false };
         self.run.changes.push(change);
     }
 
@@ -236,12 +289,21 @@ impl Raid4Smr {
         let goes_on = !self.run.blocks.is_empty()
             && !self.run.goes_home
             && self.run.after == after
+            && !self.is_full(true)
             && slot == self.run.rows.end().0;
         if !goes_on {
             self.end_run(job, ctx);
         }
         self.add(at, self.contents.data(), slot, after);
         self.run.goes_home = false;
+    }
+
+    /// True when a run that is noted has as many blocks as a record may have, or nearly and a row ends.
+    fn is_full(&self, row_ends: bool) -> bool {
+        let blocks = self.run.blocks.len() as u64;
+        let homes = self.contents.data() as u64;
+        self.rows.notes_writes
+            && (blocks == WRITE_BLOCKS_MAX || row_ends && blocks + homes > WRITE_BLOCKS_MAX)
     }
 
     fn add(&mut self, at: u64, column: usize, row: u64, after: Option<u64>) {
@@ -281,7 +343,7 @@ impl Raid4Smr {
         let (collector, mut around) = self.around(ctx);
         collector.undo_failed(&mut around);
         while let Some(ended) = self.rows.next_ended() {
-            self.collector.ended(ended.word, ended.result);
+            self.own_ended(ended, ctx);
         }
         if core::mem::take(&mut self.rows.has_changed) {
             let is_whole = self.can_collect();
@@ -300,9 +362,9 @@ impl Raid4Smr {
             collector.go_on(&mut around);
             // Work on the parity with nothing to change ends at once.
             let Some(ended) = around.rows.next_ended() else { break };
-            collector.ended(ended.word, ended.result);
+            self.own_ended(ended, ctx);
         }
-        self.rows.answer(ctx);
+        self.go_on(ctx);
         self.tell(ctx);
     }
 
@@ -330,10 +392,11 @@ impl Raid4Smr {
 fn lay_out(
     settings: &Raid4SmrSettings,
     homes: &[&Geometry],
-    data: &Geometry,
-    parity: &Geometry,
+    members: [&Geometry; 2],
+    first_block: u64,
 ) -> Result<(HomeBands, u64), Raid4SmrError> {
-    let bands = Raid4Smr::bands_of(settings, homes, parity.blocks)?;
+    let [data, parity] = members.map(|it| BlockCount(it.blocks.0.saturating_sub(first_block)));
+    let bands = Raid4Smr::bands_of(settings, homes, parity)?;
     if bands.are_zones() && settings.placement == Placement::Static {
         return Err(Raid4SmrError::StaticZones);
     }
@@ -343,7 +406,7 @@ fn lay_out(
     {
         return Err(Raid4SmrError::CollectAt { found, most: most_collected });
     }
-    let most = data.blocks.min(parity.blocks);
+    let most = data.min(parity);
     let slots = settings.data_capacity.unwrap_or(most);
     if slots > most || slots.0 == 0 {
         return Err(Raid4SmrError::Slots { found: slots, most });
@@ -358,37 +421,42 @@ impl Layer for Raid4Smr {
         }
         let job = self.rows.jobs.begin(request);
         match request.operation {
-            Operation::Flush => self.rows.flush(job, &self.contents, ctx),
-            Operation::Read => self.read(job, request.extent, ctx),
-            Operation::Write { .. } => self.write(job, &request, ctx),
-            _ => {
-                let blocks = request.extent.start.0..request.extent.end().0;
-                blocks.for_each(|block| self.directory.zero(block));
+            Operation::Flush => self.flush(job, ctx),
+            Operation::Read => {
+                self.read(job, request.extent, ctx);
+                self.rows.jobs.end_part(job, Ok(()));
             }
+            _ => self.change_or_wait(job, ctx),
         }
-        self.rows.jobs.end_part(job, Ok(()));
         self.settle(ctx);
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
-        self.rows.complete(completion, &mut self.contents, ctx);
+        if !self.notes.keeper.ledger.complete(completion, ctx) {
+            self.rows.complete(completion, &mut self.contents, ctx);
+        }
         self.settle(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {
+        self.notes.keeper.wake(ctx);
         self.rows.go_on(&mut self.contents, ctx);
         self.settle(ctx);
     }
 
-    fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
+    fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
         ctx.gauge(Gauge::UnusedBytes, self.unused.bytes());
-        let opened = self.rows.open(&mut self.contents, ctx);
+        self.begin_to_open(start, ctx);
         self.settle(ctx);
-        ctx.opened(if opened { Ok(()) } else { Err(OpenError::Io(IoError::Lost)) });
+    }
+
+    fn close(&mut self, ctx: &mut Context<'_>) {
+        self.notes.keeper.ledger.begin_close();
+        self.settle(ctx);
     }
 
     fn lost(&mut self, port: Port, ctx: &mut Context<'_>) {
-        self.rows.lost(port, &mut self.contents, ctx);
+        self.lose(port, ctx);
         self.settle(ctx);
     }
 

@@ -1,0 +1,343 @@
+//! What a durable array notes before it writes, and its checkpoints.
+//!
+//! A checkpoint is made in a moment in which nothing changes: requests that would change something wait for it,
+//! and everything that is under way comes to its end.
+
+use super::Raid4Smr;
+use crate::array::RowMap;
+use crate::array::jobs::{EndedJob, JobOwner};
+use crate::array::keeper::{Life, Token};
+use crate::array::raid4smr::notes::{TOKEN_COLLECTION, TOKEN_OPENED};
+use crate::array::raid4smr::records::{Said, Written, WrittenBlock};
+use crate::array::rows::Ended;
+use crate::buffer::BufferSlice;
+use crate::error::IoError;
+use crate::layer::Context;
+use crate::ledger::{LedgerEvent, When};
+use crate::operation::{Cause, Operation};
+use crate::state::StateWriter;
+use alloc::vec::Vec;
+
+/// The ends of operations of the layer's own that are no collection's: of the flush before a checkpoint, and of
+/// the recovery.
+pub(super) const WORD_QUIET: u64 = 1 << 63;
+pub(super) const WORD_RECOVERY: u64 = 1 << 62;
+
+/// Whether nothing may change, for a checkpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Quiet {
+    /// Anything may.
+    No,
+    /// What is under way comes to its end.
+    Wanted,
+    /// The members are flushed.
+    Flushing,
+}
+
+impl Raid4Smr {
+    pub(super) fn keeps(&self) -> bool {
+        self.rows.notes_writes
+    }
+
+    /// A request that changes something begins, or waits for a checkpoint.
+    pub(super) fn change_or_wait(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let request = self.rows.jobs.request(job);
+        let needed = self.room_for(request.extent.blocks.0);
+        if self.quiet != Quiet::No || !self.held_back.is_empty() || !self.notes.keeper.ledger.reserve(needed) {
+            return self.held_back.push_back(job);
+        }
+        self.changing += 1;
+        match (self.notes.failure(), request.operation) {
+            (Some(error), _) => self.rows.jobs.fail(job, error),
+            (None, Operation::Write { .. }) => self.write(job, &request, ctx),
+            _ => {
+                let (first, end) = (request.extent.start.0, request.extent.end().0);
+                (first..end).for_each(|block| self.directory.zero(block));
+                let (stamp, blocks) = (self.directory.stamp(), end - first);
+                self.notes.note(&Said::Zeroed { stamp, first, blocks }, ctx);
+            }
+        }
+        self.rows.jobs.end_part(job, Ok(()));
+    }
+
+    /// Journal blocks for a request that changes so many blocks: each may be noted by itself, and may have a band
+    /// row collected, with a note before, what is held, and one behind. One request alone has half of a ring.
+    fn room_for(&self, blocks: u64) -> u64 {
+        match self.keeps() {
+            true => (4 * blocks + 1).min(self.room_most),
+            false => 0,
+        }
+    }
+
+    /// Requests that wait go on, as many as there is room for.
+    fn take_held_back(&mut self, ctx: &mut Context<'_>) -> bool {
+        let Some(job) = self.held_back.front().copied() else { return false };
+        let needed = self.room_for(self.rows.jobs.request(job).extent.blocks.0);
+        if self.quiet != Quiet::No || !self.notes.keeper.ledger.has_spare_room(needed) {
+            return false;
+        }
+        let others = core::mem::take(&mut self.held_back);
+        self.change_or_wait(job, ctx);
+        self.held_back.extend(others.into_iter().skip(1));
+        true
+    }
+
+    /// The host asks for a flush.
+    pub(super) fn flush(&mut self, job: u32, ctx: &mut Context<'_>) {
+        match self.notes.failure() {
+            Some(error) => self.rows.jobs.fail(job, error),
+            None => {
+                if self.keeps() {
+                    self.flushes.push((job, self.notes.before_now()));
+                }
+                self.rows.flush(job, &self.contents, ctx);
+            }
+        }
+        self.rows.jobs.end_part(job, Ok(()));
+    }
+
+    /// Notes the writes that are ready, and lets them begin.
+    fn note_writes(&mut self, ctx: &mut Context<'_>) {
+        while let Some(task) = self.rows.next_to_note() {
+            if let Some(error) = self.notes.failure() {
+                self.rows.not_noted(task, error, &mut self.contents, ctx);
+                continue;
+            }
+            if !self.notes.keeper.ledger.has_room_to_finish(1) {
+                return self.rows.note_later(task);
+            }
+            let number = self.notes.begin_write();
+            let written = self.written_by(task, number, ctx);
+            self.notes.note(&Said::Write(written), ctx);
+            let must_wait = self.changes_what_stands(task);
+            if must_wait && self.notes.when_durable(number, ctx) == When::Later {
+                self.awaiting_note.insert(number, task);
+            } else {
+                self.rows.noted(task, number, &mut self.contents, ctx);
+            }
+        }
+    }
+
+    /// What a write is about to put where.
+    fn written_by(&mut self, task: u32, number: u64, ctx: &mut Context<'_>) -> Written {
+        let entry = &self.rows.tasks[task];
+        let homes = self.contents.data() as u64;
+        let changes = &self.changes[task as usize];
+        let first_row = changes.first().map_or(0, |first| first.place / homes);
+        let mut sums: Vec<Vec<u32>> = Vec::new();
+        for buffer in &entry.new {
+            let mut of_column = Vec::new();
+            if buffer.blocks > 0 {
+                ctx.checksum(*buffer, &mut of_column);
+            }
+            sums.push(of_column);
+        }
+        let block = |(at, change): (usize, &super::Change)| {
+            let (column, row) = match change.slot {
+                Some(_) => (self.contents.data(), at as u64),
+                None => (self.directory.home_of(change.place), change.place / homes - first_row),
+            };
+            WrittenBlock {
+                block: change.block,
+                stamp: change.stamp,
+                place: change.place,
+                slot: change.slot,
+                sum: sums[column][row as usize],
+            }
+        };
+        Written { number, blocks: changes.iter().enumerate().map(block).collect() }
+    }
+
+    /// True when a write changes a row in which something else stands that its parity covers. After a crash it
+    /// must be known which rows these are.
+    fn changes_what_stands(&self, task: u32) -> bool {
+        let entry = &self.rows.tasks[task];
+        let rows = entry.rows.start.0..entry.rows.end().0;
+        rows.zip(&entry.written).any(|(row, written)| {
+            !written.is_empty() && !self.contents.held(row).is_empty()
+        })
+    }
+
+    /// An operation of the layer's own has ended.
+    pub(super) fn own_ended(&mut self, ended: Ended, ctx: &mut Context<'_>) {
+        match ended.word {
+            word if word & WORD_RECOVERY != 0 => {
+                if let Some(after) = &mut self.after_crash {
+                    after.ended((word & !WORD_RECOVERY) as usize, ended.result, ctx);
+                }
+            }
+            WORD_QUIET => self.flushed_for_checkpoint(ended.result, ctx),
+            number => self.collector.ended(number, ended.result),
+        }
+    }
+
+    /// Everything that an event leads to, beside rows and collections.
+    pub(super) fn go_on(&mut self, ctx: &mut Context<'_>) {
+        loop {
+            self.note_writes(ctx);
+            self.recover_on(ctx);
+            while let Some(ended) = self.rows.next_noted_ended() {
+                self.notes.write_ended(ended.number, ended.has_failed, ctx);
+            }
+            if let Some(ended) = self.rows.jobs.next_ended() {
+                self.job_ended(ended, ctx);
+            } else if let Some(event) = self.notes.keeper.ledger.next_event() {
+                self.handle(event, ctx);
+            } else if !self.make_quiet(ctx) && !self.take_held_back(ctx) {
+                break;
+            }
+        }
+        self.notes.keeper.commit(ctx);
+        let alarms = [self.rows.alarm(ctx.now()), self.notes.keeper.alarm()];
+        // What is due already waits for something else than time.
+        match alarms.into_iter().flatten().filter(|at| *at > ctx.now()).min() {
+            Some(at) => ctx.wake_at(at),
+            None if self.keeps() => ctx.cancel_wake(),
+            None => {}
+        }
+        if self.rows.has_ended() {
+            self.settle(ctx);
+        }
+    }
+
+    /// A job has ended.
+    fn job_ended(&mut self, ended: EndedJob, ctx: &mut Context<'_>) {
+        let EndedJob { owner, number, request, result } = ended;
+        if let JobOwner::Layer(word) = owner {
+            return self.own_ended(Ended::of(word, result), ctx);
+        }
+        let keeper_must_be_durable = match request.operation {
+            Operation::Flush => {
+                let at = self.flushes.iter().position(|(job, _)| *job == number);
+                let before = at.map(|at| self.flushes.swap_remove(at).1);
+                if let (Some(before), Ok(())) = (before, result) {
+                    self.notes.settle(before, ctx);
+                }
+                true
+            }
+            Operation::Read => false,
+            operation => {
+                self.changing -= 1;
+                let needed = self.room_for(request.extent.blocks.0);
+                self.notes.keeper.ledger.release_reserved(needed);
+                operation.is_durable()
+            }
+        };
+        match result.is_ok() && keeper_must_be_durable {
+            true => self.notes.keeper.answer_when_durable(request.id, result, ctx),
+            false => self.notes.keeper.answer(request.id, result, ctx),
+        }
+    }
+
+    /// Takes a step towards a checkpoint. False when there is none to take.
+    fn make_quiet(&mut self, ctx: &mut Context<'_>) -> bool {
+        let keeper = &self.notes.keeper;
+        match self.quiet {
+            Quiet::No => {
+                let goes_down = keeper.life == Life::Draining;
+                let is_wanted = goes_down || keeper.ledger.wants_checkpoint();
+                if !self.keeps() || !is_wanted || keeper.ledger.is_checkpointing() {
+                    return false;
+                }
+                self.quiet = Quiet::Wanted;
+                true
+            }
+            Quiet::Wanted if self.changing > 0 || !self.collector.is_idle() => false,
+            Quiet::Wanted => {
+                self.quiet = Quiet::Flushing;
+                let operation = (Operation::Flush, Cause::Metadata);
+                let job = self.rows.jobs.begin_own(WORD_QUIET, operation, BufferSlice::EMPTY);
+                self.rows.flush(job, &self.contents, ctx);
+                self.rows.jobs.end_part(job, Ok(()));
+                true
+            }
+            Quiet::Flushing => false,
+        }
+    }
+
+    /// Everything that was written is durable on the members, and nothing is under way.
+    fn flushed_for_checkpoint(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        self.quiet = Quiet::No;
+        let goes_down = self.notes.keeper.life == Life::Draining;
+        if let Err(error) = result {
+            self.notes.keeper.ledger.fail(error);
+        } else if self.notes.failure().is_none() {
+            self.notes.settle(self.notes.next(), ctx);
+            let map = self.checkpoint_map();
+            match goes_down {
+                true => self.notes.keeper.ledger.close(map, ctx),
+                false => self.notes.keeper.ledger.checkpoint(map, ctx),
+            }
+        }
+        if goes_down {
+            self.notes.keeper.life = Life::Closing;
+        }
+    }
+
+    /// What a checkpoint says.
+    pub(super) fn checkpoint_map(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.notes.keeper.put_map(&mut bytes);
+        let mut words = StateWriter::default();
+        words.put_u64(self.notes.next());
+        self.directory.put(&mut words);
+        self.contents.put(&mut words);
+        bytes.extend(words.into_bytes());
+        bytes
+    }
+
+    fn handle(&mut self, event: LedgerEvent<Token>, ctx: &mut Context<'_>) {
+        match event {
+            LedgerEvent::Written => {
+                while let Some(token) = self.notes.keeper.ledger.next_written() {
+                    self.token_came(token, ctx);
+                }
+            }
+            LedgerEvent::Flushed { token, .. } => self.token_came(token, ctx),
+            LedgerEvent::CopyOut(port) => self.rows.lost(port, &mut self.contents, ctx),
+            LedgerEvent::Drain => {
+                self.notes.keeper.life = Life::Draining;
+                let words = "the device goes down; it goes on at the next start";
+                self.rows.rest(words, &mut self.contents, ctx);
+            }
+            LedgerEvent::Closed(result) => ctx.closed(result),
+            LedgerEvent::Failed { error, .. } => self.failed(error, ctx),
+            LedgerEvent::CopyAdmitted(_) | LedgerEvent::PlacesFree | LedgerEvent::Checkpointed => {}
+            LedgerEvent::Blank
+            | LedgerEvent::Recovered(_)
+            | LedgerEvent::Opened
+            | LedgerEvent::Refused(_) => self.handle_opening(event, ctx),
+        }
+    }
+
+    fn token_came(&mut self, token: Token, ctx: &mut Context<'_>) {
+        match token {
+            Token::Answer(number) => self.notes.keeper.end_answer(number, ctx),
+            Token::Replaced(command) => ctx.answer_command(command, Ok(())),
+            Token::Layer(TOKEN_COLLECTION) => {
+                self.collector.noted(Ok(()));
+                let (collector, mut around) = self.around(ctx);
+                collector.go_on(&mut around);
+            }
+            Token::Layer(TOKEN_OPENED) => self.end_opening(ctx),
+            Token::Layer(number) => {
+                if let Some(task) = self.awaiting_note.remove(&number) {
+                    self.rows.noted(task, number, &mut self.contents, ctx);
+                }
+            }
+        }
+    }
+
+    /// Nothing can be noted any more.
+    fn failed(&mut self, error: IoError, ctx: &mut Context<'_>) {
+        self.notes.keeper.fail(error, ctx);
+        let mut waiting: Vec<(u64, u32)> = self.awaiting_note.drain().collect();
+        waiting.sort_unstable();
+        for (_, task) in waiting {
+            self.rows.not_noted(task, error, &mut self.contents, ctx);
+        }
+        if self.collector.waits_for_notes() {
+            self.collector.noted(Err(error));
+        }
+    }
+}

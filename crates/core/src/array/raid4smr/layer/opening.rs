@@ -1,0 +1,147 @@
+//! How a RAID 4SMR comes up.
+
+use super::journal::WORD_RECOVERY;
+use super::Raid4Smr;
+use crate::array::keeper::{Life, Token};
+use crate::array::member_record::RECORD_MEMBER;
+use crate::array::raid4smr::notes::TOKEN_OPENED;
+use crate::array::raid4smr::records::Said;
+use crate::array::raid4smr::recovery::AfterCrash;
+use crate::array::RowMap;
+use crate::durability::Recovery;
+use crate::error::IoError;
+use crate::layer::{Context, Port};
+use crate::ledger::{CopyState, LedgerEvent, Stage, When};
+use crate::lifecycle::{OpenError, Start};
+use crate::state::StateReader;
+use alloc::vec::Vec;
+
+impl Raid4Smr {
+    /// Begins to come up.
+    pub(super) fn begin_to_open(&mut self, start: Start, ctx: &mut Context<'_>) {
+        if self.keeps() {
+            return self.notes.keeper.ledger.open(start, 0, ctx);
+        }
+        let opened = self.rows.open(&mut self.contents, ctx);
+        self.notes.keeper.life = Life::Up;
+        ctx.opened(if opened { Ok(()) } else { Err(OpenError::Io(IoError::Lost)) });
+    }
+
+    pub(super) fn handle_opening(&mut self, event: LedgerEvent<Token>, ctx: &mut Context<'_>) {
+        match event {
+            LedgerEvent::Blank => {
+                self.notes.keeper.begin_new(&self.rows.members, ctx);
+                let map = self.checkpoint_map();
+                self.notes.keeper.ledger.begin(map, ctx);
+            }
+            LedgerEvent::Recovered(recovery) => {
+                if let Err(error) = self.take_back(&recovery, ctx) {
+                    self.refuse(error, ctx);
+                }
+            }
+            LedgerEvent::Opened => {
+                // That members are not there must be recorded first.
+                let token = Token::Layer(TOKEN_OPENED);
+                if self.notes.keeper.ledger.answer_when_written(token) == When::Now {
+                    self.end_opening(ctx);
+                }
+            }
+            LedgerEvent::Refused(error) => ctx.opened(Err(error)),
+            _ => {}
+        }
+    }
+
+    fn refuse(&mut self, error: OpenError, ctx: &mut Context<'_>) {
+        self.after_crash = None;
+        self.notes.keeper.ledger.give_up();
+        ctx.opened(Err(error));
+    }
+
+    fn take_back(&mut self, recovery: &Recovery, ctx: &mut Context<'_>) -> Result<(), OpenError> {
+        let columns = self.contents.columns();
+        let rest = self.notes.keeper.take_map(&recovery.checkpoint, columns)?;
+        let mut words = StateReader::new(rest);
+        let mut take = || {
+            self.notes.restore(words.take_u64()?);
+            self.directory.take(&mut words)?;
+            self.contents.take(&mut words)?;
+            Ok(words.is_at_end())
+        };
+        let taken: Result<bool, crate::state::StateError> = take();
+        match taken {
+            Ok(true) => {}
+            Ok(false) => return Err(OpenError::damaged("checkpoint", "it is longer than it says")),
+            Err(error) => {
+                let words = "it is not that of an array with these bands and slots";
+                debug_assert!(!error.message.is_empty());
+                return Err(OpenError::damaged("checkpoint", words));
+            }
+        }
+        let mut said = Vec::new();
+        for record in &recovery.records {
+            if record.kind == RECORD_MEMBER {
+                self.notes.keeper.replay(record)?;
+            } else {
+                said.push(Said::of(record)?);
+            }
+        }
+        self.notes.keeper.restore(&mut self.rows.members);
+        self.check_members(ctx)?;
+        let numbers = said.iter().filter_map(|it| match it {
+            Said::Write(written) => Some(written.number + 1),
+            _ => None,
+        });
+        if let Some(next) = numbers.max() {
+            self.notes.restore(next);
+        }
+        self.after_crash = Some(AfterCrash::new(said, &self.directory, &self.contents));
+        Ok(())
+    }
+
+    /// Every member must be there, and have everything.
+    fn check_members(&self, ctx: &Context<'_>) -> Result<(), OpenError> {
+        ctx.nothing_lost()?;
+        let is_out = |port: &Port| self.notes.keeper.ledger.copy_state(*port) == CopyState::Out;
+        let copies = self.notes.keeper.copies();
+        match self.notes.keeper.all_are_in() && !copies.iter().any(is_out) {
+            true => Ok(()),
+            false => Err(OpenError::Io(IoError::Lost)),
+        }
+    }
+
+    /// Goes on with the recovery, if there is one.
+    pub(super) fn recover_on(&mut self, ctx: &mut Context<'_>) {
+        let Raid4Smr { after_crash, directory, contents, rows, .. } = self;
+        let Some(after) = after_crash else { return };
+        let went = after.go_on(WORD_RECOVERY, directory, contents, rows, ctx);
+        let failure = after.failure();
+        if let Err(error) = went.and(failure.map_or(Ok(()), |error| Err(OpenError::Io(error)))) {
+            return self.refuse(error, ctx);
+        }
+        if after.is_over() {
+            self.after_crash = None;
+            self.collector.restore(self.directory.band_rows());
+            let map = self.checkpoint_map();
+            self.notes.keeper.ledger.begin(map, ctx);
+        }
+    }
+
+    /// Says that the array is up.
+    pub(super) fn end_opening(&mut self, ctx: &mut Context<'_>) {
+        self.notes.keeper.life = Life::Up;
+        // Band rows may have been due when the power went.
+        self.rows.has_changed = true;
+        ctx.opened(Ok(()));
+    }
+
+    /// The node behind a port is lost.
+    pub(super) fn lose(&mut self, port: Port, ctx: &mut Context<'_>) {
+        if self.notes.keeper.ledger.stage() == Stage::Opening && self.keeps() {
+            return self.notes.keeper.ledger.lose_copy(port, ctx);
+        }
+        self.rows.lost(port, &mut self.contents, ctx);
+        if self.keeps() {
+            self.notes.keeper.note(&self.rows.members, ctx);
+        }
+    }
+}

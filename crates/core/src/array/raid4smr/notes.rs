@@ -1,0 +1,90 @@
+//! What a RAID 4SMR notes in its journal, and which of its writes are durable.
+
+use super::records::Said;
+use crate::array::keeper::{Keeper, Token};
+use crate::error::IoError;
+use crate::layer::Context;
+use crate::ledger::When;
+use alloc::collections::BTreeSet;
+
+/// What the layer waits for, beside answers: that a write is noted, by its number, or a step of a collection.
+pub const TOKEN_COLLECTION: u64 = u64::MAX;
+/// That the array is up.
+pub const TOKEN_OPENED: u64 = u64::MAX - 1;
+
+/// The journal of the array, and the writes that it speaks of.
+#[derive(Debug)]
+pub struct Notes {
+    pub keeper: Keeper,
+    /// The number of the next write.
+    next: u64,
+    /// Writes that were noted and have not ended.
+    open: BTreeSet<u64>,
+    /// All writes with a smaller number are durable on the members.
+    settled: u64,
+}
+
+impl Notes {
+    /// Nothing noted.
+    pub fn new(keeper: Keeper) -> Notes {
+        Notes { keeper, next: 0, open: BTreeSet::new(), settled: 0 }
+    }
+
+    /// Takes back the number of the next write.
+    pub fn restore(&mut self, next: u64) {
+        (self.next, self.settled) = (next, next);
+    }
+
+    /// The number of the next write.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// A write begins. Returns its number.
+    pub fn begin_write(&mut self) -> u64 {
+        self.open.insert(self.next);
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// A write has ended. Where it has failed that is noted.
+    pub fn write_ended(&mut self, number: u64, has_failed: bool, ctx: &mut Context<'_>) {
+        self.open.remove(&number);
+        if has_failed {
+            self.note(&Said::Undone { number }, ctx);
+        }
+    }
+
+    /// A flush of all members that begins now makes all writes with a smaller number durable.
+    pub fn before_now(&self) -> u64 {
+        self.open.first().copied().unwrap_or(self.next)
+    }
+
+    /// All writes with a smaller number are durable on the members.
+    pub fn settle(&mut self, before: u64, ctx: &mut Context<'_>) {
+        if before > self.settled {
+            self.settled = before;
+            self.note(&Said::Settled { before }, ctx);
+        }
+    }
+
+    /// Why nothing can be noted any more.
+    pub fn failure(&self) -> Option<IoError> {
+        self.keeper.ledger.failure()
+    }
+
+    /// Notes something.
+    pub fn note(&mut self, said: &Said, ctx: &mut Context<'_>) {
+        let ledger = &mut self.keeper.ledger;
+        if !ledger.is_volatile() && ledger.is_running() && ledger.failure().is_none() {
+            let (kind, payload) = said.record();
+            ledger.record(kind, &payload, ctx);
+        }
+    }
+
+    /// The token comes back when all that was noted so far is durable.
+    pub fn when_durable(&mut self, token: u64, ctx: &mut Context<'_>) -> When {
+        let port = self.keeper.journal_port();
+        self.keeper.ledger.answer_when_flushed(port, Token::Layer(token), ctx)
+    }
+}
