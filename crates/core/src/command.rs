@@ -5,8 +5,10 @@
 //! that its node has received and before all later ones. It is answered when what it has done is
 //! durable. To repeat one is harmless.
 
+use crate::array::status::ArrayStatus;
 use crate::counters::Counts;
 use crate::extent::Extent;
+use crate::node::NodeId;
 use crate::units::Duration;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -74,6 +76,10 @@ pub struct NodeStatus {
     pub facts: Vec<(&'static str, u64)>,
     /// What has been counted there; `None` where nobody has asked for the status.
     pub counts: Option<Box<Counts>>,
+    /// What becomes of the nodes above when it is lost, from the bottom up.
+    pub above: Vec<(NodeId, Without)>,
+    /// How the array is that the node is.
+    pub array: Option<ArrayStatus>,
 }
 
 /// What becomes of a node without one of those below it.

@@ -4,6 +4,7 @@
 //! A command belongs to no client: one that goes away does not end it, and another one that asks
 //! for it under the same id is told how it ends.
 
+mod array;
 mod client;
 mod message;
 mod rate;

@@ -1,0 +1,166 @@
+//! A served array of copies that loses members, gets new ones and tells how it is.
+
+use crate::check_array::{array_of, array_with, file, flip, inspected, stack};
+use crate::control::{done, serve};
+use crate::control_status::status;
+use crate::served::{Place, Served, imbrex};
+use serde_json::{Value, json};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+const BLOCK: usize = 4096;
+const EIO: u32 = 5;
+/// A rate at which the 16 MiB of an array take half a minute.
+const SLOWLY: [&str; 2] = ["--rate", "500KiB/s"];
+
+fn start(place: &Place) -> Served {
+    serve(place, &stack(place), &["--data", &place.data()])
+}
+
+/// Writes the first `blocks` blocks.
+fn write(server: &Served, blocks: u64, fill: u8) {
+    let mut client = server.client();
+    for block in 0..blocks {
+        assert_eq!(client.write(0, block * BLOCK as u64, &[fill; BLOCK]), 0);
+    }
+}
+
+fn read(server: &Served, block: u64) -> Result<Vec<u8>, u32> {
+    server.client().read(block * BLOCK as u64, BLOCK as u32)
+}
+
+/// What the array tells of itself.
+fn told(place: &Place) -> Value {
+    status(place, &["array"])["array"].clone()
+}
+
+fn states(told: &Value) -> (&str, Vec<&str>) {
+    let members = told["members"].as_array().into_iter().flatten();
+    let states = members.filter_map(|member| member["state"].as_str());
+    (told["state"].as_str().unwrap_or_default(), states.collect())
+}
+
+/// Waits until something holds of what the array tells.
+fn wait_until(place: &Place, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    let since = Instant::now();
+    loop {
+        let told = told(place);
+        if holds(&told) {
+            return told;
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "{what}: {told}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A command that takes long, given by a process of its own.
+fn begin(place: &Place, arguments: &[&str]) -> Child {
+    let mut command = imbrex();
+    command.arg("control").arg(format!("{}.control", place.socket())).args(arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program")
+}
+
+#[test]
+fn a_status_tells_what_each_member_has_and_what_to_do_next() {
+    let place = array_with(0);
+    let server = start(&place);
+    write(&server, 64, 7);
+    let whole = json!({
+        "state": "whole",
+        "members": [{"node": "disk-0", "state": "in"}, {"node": "disk-1", "state": "in"}],
+        "spares": [],
+        "unreadable_blocks": 0,
+        "next": [],
+    });
+    assert_eq!(told(&place), whole);
+    done(&place, &["disk-1", "fail"]);
+    let degraded = told(&place);
+    assert_eq!(states(&degraded), ("degraded", vec!["in", "out"]));
+    assert_eq!(degraded["next"], json!(["`disk-1` is lost: give `replace` to `disk-1`"]));
+    done(&place, &["disk-1", "replace"]);
+    let replaced = told(&place);
+    assert_eq!(states(&replaced), ("degraded", vec!["in", "new disk"]));
+    let next = "the disk of `disk-1` was replaced: give `rebuild` to `array`";
+    assert_eq!(replaced["next"], json!([next]));
+    assert!(done(&place, &["array", "status"]).contains(&format!("\n  next: {next}\n")));
+    let mut rebuild = begin(&place, &[&["array", "rebuild"], &SLOWLY[..]].concat());
+    let rebuilt = wait_until(&place, "it has a speed", |told| {
+        told["members"][1]["bytes_per_s"].as_u64() > Some(0)
+    });
+    assert_eq!(
+        (states(&rebuilt), &rebuilt["next"]),
+        (("rebuilding", vec!["in", "rebuilding"]), &json!([]))
+    );
+    let member = &rebuilt["members"][1];
+    let number = |key: &str| member[key].as_u64().unwrap_or_else(|| panic!("{key}: {member}"));
+    assert!(number("done_bytes") > 0 && number("done_bytes") < number("total_bytes"), "{member}");
+    assert!(number("total_bytes") >= 16 << 20 && number("total_bytes") < 17 << 20, "{member}");
+    let expected = (number("total_bytes") - number("done_bytes")) / number("bytes_per_s");
+    assert!(number("left_s").abs_diff(expected) <= 1, "{member}");
+    let text = done(&place, &["array", "status"]);
+    assert!(
+        text.contains("\n  array: rebuilding\n  member disk-0  in\n  member disk-1  rebuilding, "),
+        "{text}"
+    );
+    // As fast as it goes from now on.
+    done(&place, &["array", "rebuild"]);
+    assert!(rebuild.wait().expect("a status").success());
+    assert_eq!(told(&place), whole);
+    done(&place, &["array", "rebuild"]);
+    assert_eq!(told(&place), whole, "what is whole is left as it is");
+    let mut scrub = begin(&place, &[&["array", "scrub"], &SLOWLY[..]].concat());
+    let scrubbed = wait_until(&place, "it is scrubbed", |told| told["scrub"].is_object());
+    assert!(scrubbed["scrub"]["total_bytes"].as_u64() >= Some(16 << 20), "{scrubbed}");
+    done(&place, &["array", "scrub"]);
+    assert!(scrub.wait().expect("a status").success());
+    assert_eq!(told(&place), whole);
+    server.stop();
+}
+
+#[test]
+fn a_spare_that_steps_in_is_told_by_its_name() {
+    let place = array_with(1);
+    let server = start(&place);
+    write(&server, 64, 7);
+    assert_eq!(told(&place)["spares"], json!(["disk-2"]));
+    assert!(done(&place, &["array", "status"]).contains("\n  spares left: disk-2\n"));
+    done(&place, &["disk-0", "fail"]);
+    let told = wait_until(&place, "the spare is in", |told| states(told).0 == "whole");
+    assert_eq!((&told["members"][0]["node"], &told["spares"]), (&json!("disk-2"), &json!([])));
+    server.stop();
+}
+
+#[test]
+fn blocks_that_no_member_has_are_listed_until_they_are_written() {
+    let place = array_with(0);
+    let server = start(&place);
+    write(&server, 1024, 7);
+    server.stop();
+    let (found, area) = array_of(&inspected(&place));
+    let first = area + found["table_rows"].as_u64().expect("a number");
+    for block in [20, 21, 40] {
+        for disk in [0, 1] {
+            flip(&file(&place, disk), first + block);
+        }
+    }
+    let server = start(&place);
+    for block in [20, 21, 40] {
+        assert_eq!(read(&server, block), Err(EIO));
+    }
+    assert_eq!(read(&server, 22), Ok(vec![7; BLOCK]));
+    let found = wait_until(&place, "all are listed", |told| told["unreadable_blocks"] == 3);
+    assert_eq!(
+        (&found["state"], &found["unreadable"]),
+        (&json!("whole"), &json!([[20, 22], [40, 41]]))
+    );
+    let next = found["next"][0].as_str().expect("words");
+    assert!(
+        next.starts_with("3 blocks cannot be read, because no member has them any more"),
+        "{next}"
+    );
+    let text = done(&place, &["array", "status"]);
+    assert!(text.contains("\n  unreadable: 3 blocks, from 20..22, 40..41\n"), "{text}");
+    write(&server, 41, 8);
+    assert_eq!(told(&place)["unreadable_blocks"], 0);
+    server.stop();
+}
