@@ -40,7 +40,9 @@ pub struct Rate {
 pub enum CommandKind {
     /// Any node: say how it is.
     Status,
-    /// A disk: it counts as lost from now on.
+    /// A disk: it counts as lost from now on, unless an array would lose data with it.
+    TakeOut,
+    /// A disk: it counts as lost from now on, whatever is lost with it.
     Fail,
     /// An array: bring what a replaced member lacks back onto it. Without a rate as fast as it goes.
     Rebuild(Option<Rate>),
@@ -106,12 +108,15 @@ pub enum CommandError {
     NotNow(String),
     /// What it has done cannot be made durable.
     Failed(String),
+    /// An array would lose data; what would become of the nodes above, from the bottom up.
+    Needed(Vec<(NodeId, Without)>),
 }
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CommandError::NotTaken => f.write_str("the node takes no such command"),
+            CommandError::Needed(_) => f.write_str("an array would lose data without the disk"),
             CommandError::NotNow(words) | CommandError::Failed(words) => f.write_str(words),
         }
     }

@@ -1,7 +1,7 @@
 //! A served array of copies that loses members, gets new ones and tells how it is.
 
 use crate::check_array::{array_of, array_with, file, flip, inspected, stack};
-use crate::control::{done, serve};
+use crate::control::{done, refused, serve};
 use crate::control_status::status;
 use crate::served::{Place, Served, imbrex};
 use serde_json::{Value, json};
@@ -58,6 +58,51 @@ fn begin(place: &Place, arguments: &[&str]) -> Child {
     let mut command = imbrex();
     command.arg("control").arg(format!("{}.control", place.socket())).args(arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program")
+}
+
+#[test]
+fn a_disk_without_which_data_would_be_lost_is_taken_out_by_force_alone() {
+    let place = array_with(0);
+    let server = start(&place);
+    write(&server, 8, 7);
+    let goes_on = "array goes on: the other members have what it had; the device is served on";
+    assert_eq!(status(&place, &["disk-1"])["when_lost"], goes_on);
+    done(&place, &["disk-0", "fail"]);
+    done(&place, &["disk-0", "fail"]);
+    let is_needed = |when: &str| {
+        let said = refused(&place, &["disk-1", "fail"]);
+        assert_eq!(
+            said,
+            "imbrex: node `disk-1`: nothing else has what is on this disk; without it array is lost too; requests \
+             of the device end with an error; accepted: `fail` when an array has its data elsewhere, or with \
+             --force (`\"force\": true`)",
+            "{when}"
+        );
+        assert_eq!(status(&place, &["disk-1"])["is_lost"], false, "{when}");
+        assert_eq!(read(&server, 3), Ok(vec![7; BLOCK]), "{when}");
+    };
+    is_needed("degraded");
+    let lost = "array is lost too; requests of the device end with an error";
+    assert_eq!(status(&place, &["disk-1"])["when_lost"], lost);
+    done(&place, &["disk-0", "replace"]);
+    is_needed("before the rebuild");
+    let mut rebuild = begin(&place, &[&["array", "rebuild"], &SLOWLY[..]].concat());
+    wait_until(&place, "it is rebuilt", |told| states(told).0 == "rebuilding");
+    is_needed("while it is read for the rebuild");
+    // The one that is rebuilt is needed by nobody.
+    done(&place, &["disk-0", "fail"]);
+    assert!(!rebuild.wait().expect("a status").success(), "its disk is gone");
+    is_needed("degraded again");
+    done(&place, &["disk-0", "replace"]);
+    done(&place, &["array", "rebuild"]);
+    done(&place, &["disk-1", "fail"]);
+    let said = refused(&place, &["disk-0", "fail"]);
+    assert!(said.starts_with("imbrex: node `disk-0`: nothing else has"), "{said}");
+    done(&place, &["disk-0", "fail", "--force"]);
+    assert_eq!(read(&server, 3), Err(EIO));
+    assert_eq!(states(&told(&place)).0, "lost");
+    server.signal("TERM");
+    assert_eq!(server.wait().0, Some(1));
 }
 
 #[test]

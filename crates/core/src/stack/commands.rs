@@ -88,7 +88,11 @@ impl Stack {
         match command.kind {
             // A question changes nothing, and its answer waits for nothing.
             CommandKind::Status => self.answer_with_status(now, node, command.id, false),
-            CommandKind::Fail if is_disk => {
+            CommandKind::TakeOut if is_disk && self.is_needed(node) => {
+                let error = CommandError::Needed(self.without(node));
+                self.router.end_command(command.id, Err(error));
+            }
+            CommandKind::TakeOut | CommandKind::Fail if is_disk => {
                 self.router.lose(node);
                 self.answer_with_status(now, node, command.id, true);
             }
@@ -139,6 +143,35 @@ impl Stack {
         layer.filter(|_| !self.router.is_absent(node))?.array(now, &is_lost)
     }
 
+    /// True when an array would lose data with a disk that it has not lost yet.
+    fn is_needed(&self, disk: NodeId) -> bool {
+        if self.is_lost(disk) {
+            return false;
+        }
+        let above = self.without(disk);
+        let is_array = |(node, without): &&(NodeId, Without)| {
+            *without == Without::Lost && !self.is_lost(*node) && self.keeps_redundancy(*node)
+        };
+        let mut arrays = above.iter().filter(is_array);
+        arrays.any(|(node, _)| !self.has_elsewhere(*node, &above))
+    }
+
+    /// True when every array above a node that would be lost has its data on other nodes.
+    fn has_elsewhere(&self, node: NodeId, above: &[(NodeId, Without)]) -> bool {
+        let parents = self.router.parents(node);
+        let has = |parent: NodeId| match above.iter().find(|(known, _)| *known == parent) {
+            Some((_, Without::Lost)) => self.has_elsewhere(parent, above),
+            _ => self.keeps_redundancy(parent),
+        };
+        !parents.is_empty() && parents.iter().all(|(parent, _)| has(*parent))
+    }
+
+    /// True of a layer that finds elsewhere what was on a lost disk.
+    fn keeps_redundancy(&self, node: NodeId) -> bool {
+        let layer = self.layers[usize::from(node.0)].as_ref();
+        layer.is_some_and(|layer| layer.on_replacement() == OnReplacement::Takes)
+    }
+
     /// What becomes of the nodes above one that is lost while all others are there: those that are lost
     /// with it, and those that go on without. From the bottom up.
     pub fn without(&self, node: NodeId) -> Vec<(NodeId, Without)> {
@@ -162,7 +195,7 @@ impl Stack {
     pub fn takes(&self, node: NodeId, kind: CommandKind) -> bool {
         match (&self.layers[usize::from(node.0)], kind) {
             (_, CommandKind::Status) => true,
-            (None, CommandKind::Fail | CommandKind::Fault(_)) => true,
+            (None, CommandKind::TakeOut | CommandKind::Fail | CommandKind::Fault(_)) => true,
             (None, _) => false,
             (Some(layer), kind) => layer.takes(kind),
         }

@@ -434,6 +434,9 @@ impl Control {
             CommandError::NotTaken => {
                 format!("{}: the node does not take it", ended.request.words())
             }
+            CommandError::Needed(above) => {
+                status::refusal(&ended.nodes[0], &above, &self.targets)
+            }
             error => error.to_string(),
         });
         if let (Asked::Replace(_), Some(replacer)) =

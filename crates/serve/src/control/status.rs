@@ -72,6 +72,20 @@ pub(super) fn of_device(nodes: Vec<Value>, figures: Option<&Figures>) -> Value {
     Value::Object(told)
 }
 
+/// Why a disk is not taken out: what would be lost with it.
+pub(super) fn refusal(
+    node: &ControlNode,
+    above: &[(NodeId, Without)],
+    targets: &Targets,
+) -> String {
+    format!(
+        "node `{}`: nothing else has what is on this disk; without it {}; accepted: `fail` when an \
+         array has its data elsewhere, or with --force (`\"force\": true`)",
+        node.name,
+        when_lost(node, above, targets)
+    )
+}
+
 /// What it means here that a node is lost, in words.
 fn when_lost(node: &ControlNode, above: &[(NodeId, Without)], targets: &Targets) -> String {
     let named = |id: &NodeId| targets.name_of(*id).unwrap_or(NO_NAME).to_owned();

@@ -151,7 +151,7 @@ impl Targets {
         match asked {
             Asked::Kind(CommandKind::Fault(fault)) => check_fault(node, *fault, command, commands)?,
             Asked::Replace(_) if commands.replacer.is_none() => return Err(NO_REPLACER.into()),
-            Asked::Kind(CommandKind::Status | CommandKind::Fail) => {}
+            Asked::Kind(CommandKind::Status | CommandKind::TakeOut | CommandKind::Fail) => {}
             _ if commands.is_read_only => {
                 return Err(format!("`{command}` would write, and the device is served read-only"));
             }
