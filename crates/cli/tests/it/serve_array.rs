@@ -1,10 +1,11 @@
 //! A served array of copies that loses members, gets new ones and tells how it is.
 
-use crate::check_array::{array_of, array_with, file, flip, inspected, stack};
+use crate::check_array::{array_of, array_with, file, flip, inspected, is_clean, stack};
 use crate::control::{done, refused, serve};
 use crate::control_status::status;
 use crate::served::{Place, Served, imbrex};
 use serde_json::{Value, json};
+use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -208,4 +209,55 @@ fn blocks_that_no_member_has_are_listed_until_they_are_written() {
     write(&server, 41, 8);
     assert_eq!(told(&place)["unreadable_blocks"], 0);
     server.stop();
+}
+
+#[test]
+fn a_member_that_is_back_gets_what_it_missed_before_anybody_asks_for_anything() {
+    let place = array_with(0);
+    let (own, away) = (file(&place, 1), place.path("away"));
+    fs::rename(&own, &away).expect("a file");
+    let server = start(&place);
+    write(&server, 300, 9);
+    assert_eq!(states(&told(&place)), ("degraded", vec!["in", "out"]));
+    server.stop();
+    fs::rename(&away, &own).expect("a file");
+    let server = start(&place);
+    let words = "its member `disk-1` is back and was given 2097152 bytes";
+    let since = Instant::now();
+    while !server.said().contains(words) {
+        assert!(since.elapsed() < Duration::from_secs(60), "it waits: {}", server.said());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server.stop();
+    is_clean(&place);
+}
+
+#[test]
+fn a_rebuild_goes_on_at_the_next_start_before_anybody_asks_for_anything() {
+    let place = array_with(0);
+    let server = start(&place);
+    write(&server, 1024, 9);
+    done(&place, &["disk-1", "fail"]);
+    done(&place, &["disk-1", "replace"]);
+    let mut rebuild = begin(&place, &[&["array", "rebuild"], &SLOWLY[..]].concat());
+    wait_until(&place, "it has begun", |told| told["members"][1]["done_bytes"].as_u64() > Some(0));
+    server.stop();
+    assert!(!rebuild.wait().expect("a status").success(), "the server has stopped");
+    let server = start(&place);
+    let words = "the rebuild of member `disk-1` is over: it has all of its blocks again";
+    let since = Instant::now();
+    while !server.said().contains(words) {
+        assert!(since.elapsed() < Duration::from_secs(60), "it waits: {}", server.said());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(states(&told(&place)), ("whole", vec!["in", "in"]));
+    server.stop();
+    is_clean(&place);
+}
+
+/// A file of so many bytes beside the image.
+fn other_file(place: &Place, name: &str, bytes: u64) -> String {
+    let path = place.path(name);
+    fs::File::create(&path).and_then(|file| file.set_len(bytes)).expect("a file");
+    path
 }

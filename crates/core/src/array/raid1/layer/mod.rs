@@ -306,7 +306,7 @@ impl Raid1 {
             self.after_crash = None;
         }
         // Of what was perhaps being written the checksums are known behind the comparison: no rebuild reads before.
-        self.rows.is_resting = self.after_crash.is_some();
+        self.rows.is_resting = self.after_crash.is_some() || ctx.is_read_only();
         // No spare that is not there steps in for a column.
         for at in 0..self.keeper.copies().len() {
             let port = self.keeper.copies()[at];
@@ -472,6 +472,9 @@ impl Raid1 {
             ctx.move_mark();
         }
         self.take_in(column, false, from_start, ctx);
+        self.note(ctx);
+        // It gets what it lacks at once, and not with the next request.
+        self.rows.go_on(&mut self.map, ctx);
     }
 
     /// The disk of a column that is out is there: a new one that somebody has put in, or the one that was away.
