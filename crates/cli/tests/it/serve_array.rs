@@ -3,9 +3,12 @@
 use crate::check_array::{array_of, array_with, file, flip, inspected, is_clean, stack};
 use crate::control::{done, refused, serve};
 use crate::control_status::status;
-use crate::served::{Place, Served, imbrex};
+use crate::serve_members::uuid_of;
+use crate::served::{Place, Served, failure, imbrex, run};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -211,6 +214,7 @@ fn blocks_that_no_member_has_are_listed_until_they_are_written() {
     server.stop();
 }
 
+/// Before, it began with the first request that came.
 #[test]
 fn a_member_that_is_back_gets_what_it_missed_before_anybody_asks_for_anything() {
     let place = array_with(0);
@@ -260,4 +264,108 @@ fn other_file(place: &Place, name: &str, bytes: u64) -> String {
     let path = place.path(name);
     fs::File::create(&path).and_then(|file| file.set_len(bytes)).expect("a file");
     path
+}
+
+#[test]
+fn a_file_that_cannot_be_a_new_disk_is_named_and_left_as_it_is() {
+    let place = array_with(0);
+    let other = Place::new();
+    other.create("cmr-only", "32MiB", &[]);
+    let others = format!("{}/cmr.img", other.data());
+    let (own, description) = (file(&place, 0), format!("{}/image", place.data()));
+    let server = start(&place);
+    let blank = other_file(&place, "blank", 32 << 20);
+    let short = other_file(&place, "short", 4 << 20);
+    let used = other_file(&place, "used", 32 << 20);
+    let written = fs::OpenOptions::new().write(true).open(&used);
+    written.and_then(|file| file.write_all_at(&[1], 5000)).expect("a byte");
+    let link = place.path("link");
+    std::os::unix::fs::symlink(&own, &link).expect("a link");
+    let hard = place.path("hard");
+    fs::hard_link(&own, &hard).expect("a link");
+    let bytes = |path: &str| fs::read(path).expect("a file");
+    let is_refused = |node: &str, path: &str, words: &str| {
+        let before = (bytes(path), bytes(&description));
+        let said = refused(&place, &[node, "replace", path]);
+        assert!(said.starts_with(&format!("imbrex: node `{node}`")), "{said}");
+        assert!(said.contains(words) && said.contains("accepted: "), "{words}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(before == (bytes(path), bytes(&description)), "{said}: something was written");
+    };
+    is_refused("disk-1", &blank, "`disk-1` is not lost; accepted: a disk that is");
+    done(&place, &["disk-1", "fail"]);
+    is_refused("disk-1", &short, "short has 4194304 bytes; accepted: ");
+    is_refused(
+        "disk-1",
+        &used,
+        "used holds data; accepted: a file or block device whose first 1.00 MiB",
+    );
+    for path in [&own, &link, &hard] {
+        let said = refused(&place, &["disk-1", "replace", path]);
+        assert_eq!(
+            said,
+            format!(
+                "imbrex: node `disk-1`: {path} is the disk of node `disk-0` already; accepted: a file or block device of its own"
+            )
+        );
+    }
+    is_refused("disk-1", &file(&place, 1), "holds data");
+    is_refused("disk-1", &others, &format!("cmr.img is a disk of image {}", uuid_of(&other)));
+    // A copy of a member whose start was wiped has the label of this image still.
+    let wiped = place.path("wiped");
+    fs::copy(&own, &wiped).expect("a copy");
+    let file = fs::OpenOptions::new().write(true).open(&wiped).expect("a file");
+    file.write_all_at(&vec![0; 1 << 20], 0).expect("zeroes");
+    is_refused("disk-1", &wiped, "wiped is disk 1 of this image, that of node `disk-0`");
+    assert_eq!(states(&told(&place)), ("degraded", vec!["in", "out"]));
+    // As the error says.
+    let said = refused(&place, &["disk-1", "replace", &others]);
+    let command = said.split("to give up what is there: ").nth(1).expect("a command");
+    let wipe = std::process::Command::new("sh").args(["-c", command]).output();
+    assert!(wipe.expect("a shell").status.success(), "{command}");
+    done(&place, &["disk-1", "replace", &others]);
+    done(&place, &["array", "rebuild"]);
+    assert_eq!(states(&told(&place)), ("whole", vec!["in", "in"]));
+    server.stop();
+}
+
+#[test]
+fn two_members_on_one_file_are_refused_and_nothing_is_made() {
+    let place = Place::new();
+    let one = other_file(&place, "one", 32 << 20);
+    let [link, hard] = ["link", "hard"].map(|name| place.path(name));
+    std::os::unix::fs::symlink(&one, &link).expect("a link");
+    fs::hard_link(&one, &hard).expect("a link");
+    let path = stack(&place);
+    for other in [&one, &link, &hard] {
+        let disk = |name: &str, path: &str| {
+            format!(
+                "[[node]]\nname = {name:?}\nkind = \"disk\"\ndrive = \"wd1002faex\"\nbacking = {path:?}\n"
+            )
+        };
+        let disks = disk("left", &one) + &disk("right", other);
+        let array = "[[node]]\nname = \"array\"\nkind = \"raid1\"\nbelow = [\"left\", \"right\"]\n";
+        fs::write(&path, format!("name = \"copies\"\n{disks}{array}")).expect("a file");
+        let said = failure(&run(&["create", &path, "--data", &place.data(), "--size", "16MiB"]));
+        assert_eq!(
+            said,
+            format!(
+                "imbrex: node `right`: {other} is the disk of node `left` already; accepted: a file or block device of its own"
+            )
+        );
+        assert!(!Path::new(&place.data()).exists(), "a folder was made");
+        assert!(fs::read(&one).expect("a file").iter().all(|byte| *byte == 0));
+    }
+    // An image one of whose files was replaced by a link to the other one.
+    let place = array_with(0);
+    fs::remove_file(file(&place, 1)).expect("a file");
+    fs::hard_link(file(&place, 0), file(&place, 1)).expect("a link");
+    let before = fs::read(file(&place, 0)).expect("a file");
+    let said = place.refused(&stack(&place));
+    let expected = format!(
+        "imbrex: node `disk-1`: {} is the disk of node `disk-0` already; accepted: a file or block device of its own",
+        file(&place, 1)
+    );
+    assert_eq!(said, expected);
+    assert!(before == fs::read(file(&place, 0)).expect("a file"), "something was written");
 }
