@@ -5,8 +5,10 @@
 //! that its node has received and before all later ones. It is answered when what it has done is
 //! durable. To repeat one is harmless.
 
+use crate::array::status::ArrayStatus;
 use crate::counters::Counts;
 use crate::extent::Extent;
+use crate::node::NodeId;
 use crate::units::Duration;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -38,7 +40,9 @@ pub struct Rate {
 pub enum CommandKind {
     /// Any node: say how it is.
     Status,
-    /// A disk: it counts as lost from now on.
+    /// A disk: it counts as lost from now on, unless an array would lose data with it.
+    TakeOut,
+    /// A disk: it counts as lost from now on, whatever is lost with it.
     Fail,
     /// An array: bring what a replaced member lacks back onto it. Without a rate as fast as it goes.
     Rebuild(Option<Rate>),
@@ -74,6 +78,10 @@ pub struct NodeStatus {
     pub facts: Vec<(&'static str, u64)>,
     /// What has been counted there; `None` where nobody has asked for the status.
     pub counts: Option<Box<Counts>>,
+    /// What becomes of the nodes above when it is lost, from the bottom up.
+    pub above: Vec<(NodeId, Without)>,
+    /// How the array is that the node is.
+    pub array: Option<ArrayStatus>,
 }
 
 /// What becomes of a node without one of those below it.
@@ -100,12 +108,15 @@ pub enum CommandError {
     NotNow(String),
     /// What it has done cannot be made durable.
     Failed(String),
+    /// An array would lose data; what would become of the nodes above, from the bottom up.
+    Needed(Vec<(NodeId, Without)>),
 }
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CommandError::NotTaken => f.write_str("the node takes no such command"),
+            CommandError::Needed(_) => f.write_str("an array would lose data without the disk"),
             CommandError::NotNow(words) | CommandError::Failed(words) => f.write_str(words),
         }
     }

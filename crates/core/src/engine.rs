@@ -324,7 +324,9 @@ fn handle_command(
             }
             (kind, disk) => {
                 stack.handle_command(now, node, command, buffers);
-                if let (CommandKind::Fail, Some(disk)) = (kind, disk) {
+                if let (CommandKind::TakeOut | CommandKind::Fail, Some(disk)) = (kind, disk)
+                    && stack.is_disk_lost(disk)
+                {
                     // What hangs would never end otherwise. A disk that takes no faults has none.
                     let _ = disks[usize::from(disk.0)].set_fault(now, Fault::None, buffers);
                 }

@@ -1,5 +1,6 @@
 //! The one trait of the stack, and the only door a layer has to the world.
 
+use crate::array::status::ArrayStatus;
 use crate::buffer::{BufferSlice, Buffers};
 use crate::command::{
     Command, CommandError, CommandId, CommandKind, CommandReply, CommandState, OnReplacement,
@@ -97,6 +98,12 @@ pub trait Layer {
     /// [`Context::answer_command`], once, now or later.
     fn command(&mut self, command: Command, ctx: &mut Context<'_>) {
         ctx.answer_command(command.id, Err(CommandError::NotTaken));
+    }
+
+    /// How the array is that the layer is; `None` of another layer. `is_lost` is true of a port with a lost
+    /// node behind it. It is asked as [`status`](Self::status) is.
+    fn array(&self, _now: Instant, _is_lost: &dyn Fn(Port) -> bool) -> Option<ArrayStatus> {
+        None
     }
 
     /// Adds what there is to know of the layer by name, beside what it [counts](Context::count). It is

@@ -28,6 +28,7 @@ pub mod ledger;
 pub mod lifecycle;
 pub mod map;
 pub mod memory_buffer;
+mod node;
 pub mod notice;
 pub mod operation;
 pub mod planted;

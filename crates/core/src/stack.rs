@@ -4,6 +4,7 @@ mod builder;
 mod commands;
 mod marks;
 
+pub use crate::node::{DiskId, NodeId};
 pub use builder::StackBuilder;
 
 use crate::buffer::{BufferSlice, Buffers};
@@ -25,14 +26,6 @@ use alloc::vec::Vec;
 
 /// Messages delivered for one event before the stack is declared to be going in circles.
 const MESSAGES_PER_EVENT_MAX: u64 = 1 << 26;
-
-/// Names a node of a stack.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct NodeId(pub(crate) u16);
-
-/// Names a leaf of a stack; disks are numbered from 0 in the order they were added.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct DiskId(pub u16);
 
 /// A request of the host.
 #[derive(Clone, Copy, Debug)]

@@ -37,6 +37,9 @@ pub fn node_status(told: &Value) -> String {
         false => "in use",
     };
     let mut text = format!("{}: {state}\n", word(&told["node"]));
+    for line in array_lines(&told["array"]) {
+        text += &format!("  {line}\n");
+    }
     for line in facts(told) {
         text += &format!("  {line}\n");
     }
@@ -45,6 +48,50 @@ pub fn node_status(told: &Value) -> String {
     }
     if let Some(words) = told["when_lost"].as_str() {
         text += &format!("  when lost: {words}\n");
+    }
+    text
+}
+
+/// What an array tells: a line for its state, one for each member, and what else there is.
+fn array_lines(array: &Value) -> Vec<String> {
+    if !array.is_object() {
+        return Vec::new();
+    }
+    let all = |key: &str| array[key].as_array().into_iter().flatten();
+    let mut lines = vec![format!("array: {}", word(&array["state"]))];
+    let width = all("members").map(|member| word(&member["node"]).len()).max().unwrap_or(0);
+    for member in all("members") {
+        let (name, state) = (word(&member["node"]), word(&member["state"]));
+        lines.push(format!("member {name:<width$}  {state}{}", work(member, ", ")));
+    }
+    let spares: Vec<&str> = all("spares").map(word).collect();
+    if !spares.is_empty() {
+        lines.push(format!("spares left: {}", spares.join(", ")));
+    }
+    if array["scrub"].is_object() {
+        lines.push(format!("scrub: {}", work(&array["scrub"], "")));
+    }
+    let unreadable = number_of(&array["unreadable_blocks"]);
+    if unreadable > 0 {
+        let run = |run: &Value| format!("{}..{}", number_of(&run[0]), number_of(&run[1]));
+        let runs: Vec<String> = all("unreadable").map(run).collect();
+        lines.push(format!("unreadable: {} blocks, from {}", count(unreadable), runs.join(", ")));
+    }
+    lines.extend(all("next").map(|words| format!("next: {}", word(words))));
+    lines
+}
+
+/// How far work has come, how fast it goes and how long it still takes, behind what stands before it.
+fn work(told: &Value, before: &str) -> String {
+    let Some(total) = told["total_bytes"].as_u64() else { return String::new() };
+    let done = number_of(&told["done_bytes"]);
+    let share = percent(Some(done as f64 / total.max(1) as f64));
+    let mut text = format!("{before}{} of {} ({share} %)", bytes(done), bytes(total));
+    if let Some(speed) = told["bytes_per_s"].as_u64() {
+        text += &format!(", {}/s", bytes(speed));
+    }
+    if let Some(left) = told["left_s"].as_u64() {
+        text += &format!(", {} left", duration(left as f64));
     }
     text
 }
@@ -165,6 +212,35 @@ cache: in use
   when lost: the device is served on
 ";
         assert_eq!(node_status(&cache), lines);
+        let array = json!({
+            "node": "array",
+            "is_lost": false,
+            "facts": {},
+            "array": {
+                "state": "rebuilding",
+                "members": [
+                    {"node": "d0", "state": "in"},
+                    {"node": "disk-1", "state": "rebuilding", "done_bytes": 4 << 20, "total_bytes": 16 << 20,
+                     "bytes_per_s": 2 << 20, "left_s": 6},
+                ],
+                "spares": ["s0", "s1"],
+                "scrub": {"done_bytes": 0, "total_bytes": 16 << 20},
+                "unreadable_blocks": 3,
+                "unreadable": [[4, 6], [9, 10]],
+                "next": ["write them again"],
+            },
+        });
+        let lines = "\
+array: in use
+  array: rebuilding
+  member d0      in
+  member disk-1  rebuilding, 4.00 MiB of 16.0 MiB (25.0 %), 2.00 MiB/s, 6.00 s left
+  spares left: s0, s1
+  scrub: 0 B of 16.0 MiB (0.0 %)
+  unreadable: 3 blocks, from 4..6, 9..10
+  next: write them again
+";
+        assert_eq!(node_status(&array), lines);
         let times = json!({"mean": 0.25, "p50": 0.2, "p99": 1.5, "p99_9": 2.0, "max": 123.4});
         let none = json!({"mean": null, "p50": null, "p99": null, "p99_9": null, "max": null});
         let device = json!({

@@ -28,20 +28,20 @@ pub enum NodeCommand {
     /// Any node, or the whole device: say how it is
     Status,
     /// A disk: take it out, as if it had failed
-    Fail,
-    /// A disk: put a new one in the place of one that is lost
-    // No layer there is takes this one or the next two; a server says what it takes.
-    #[command(hide = true)]
+    Fail {
+        /// Also where an array would lose data with it
+        #[arg(long)]
+        force: bool,
+    },
+    /// A disk below an array: put a new one in the place of one that is lost
     Replace {
         /// A file or block device for it, whose start must be zeroes; a new image beside the others
         /// when absent
         path: Option<PathBuf>,
     },
     /// An array: bring what a replaced disk lacks back onto it
-    #[command(hide = true)]
     Rebuild(RateArgs),
     /// An array: read everything and compare it
-    #[command(hide = true)]
     Scrub(RateArgs),
     /// A disk, with `serve --allow-faults`: fail reads of these blocks, or all
     FailReads {

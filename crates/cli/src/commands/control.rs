@@ -79,7 +79,7 @@ fn request(args: &ControlArgs) -> Result<Value, Failure> {
     });
     let (word, key, value) = match &args.command {
         NodeCommand::Status => ("status", None, Value::Null),
-        NodeCommand::Fail => ("fail", None, Value::Null),
+        NodeCommand::Fail { force } => ("fail", Some("force"), json!(force.then_some(true))),
         NodeCommand::Replace { path } => {
             let path = path.as_deref().map(absolute).transpose()?;
             ("replace", Some("path"), json!(path))

@@ -1,7 +1,9 @@
 //! `imbrex create`.
 
 use super::console::emit;
-use super::members::{FileUse, StackOnFiles, disks_without_labels, image_options, member_blocks};
+use super::members::{
+    FileUse, StackOnFiles, disks_without_labels, image_options, is_same_file, member_blocks,
+};
 use super::serve::is_name;
 use super::stack::{refuse_unservable, stack_with_settings};
 use crate::args::CreateArgs;
@@ -192,7 +194,21 @@ fn backings(config: &StackConfig) -> Vec<PathBuf> {
 
 /// A file or block device that is named in the stack may hold something that somebody needs.
 fn refuse_used_backings(config: &StackConfig) -> Result<(), Failure> {
-    config.disks().try_for_each(refuse_used_backing)
+    config.disks().try_for_each(refuse_used_backing)?;
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for disk in config.disks() {
+        let Some(path) = disk.backing.as_deref() else { continue };
+        let is_it = |(_, other): &&(&str, &str)| is_same_file(other.as_ref(), path.as_ref());
+        if let Some((node, _)) = seen.iter().find(is_it) {
+            let words = format!(
+                "node `{}`: {path} is the disk of node `{node}` already; accepted: a file or block device of its own",
+                disk.name
+            );
+            return Err(words.into());
+        }
+        seen.push((&disk.name, path));
+    }
+    Ok(())
 }
 
 /// The same for one disk.

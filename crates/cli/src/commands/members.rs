@@ -148,7 +148,7 @@ impl Opening<'_> {
         let same = |member: &&Member| member.identity == identity && identity != (0, 0);
         if let Some(other) = self.members.iter().find(same) {
             return Err(wrong(&format_args!(
-                "{} is the disk of node `{}` already",
+                "{} is the disk of node `{}` already; accepted: a file or block device of its own",
                 path.display(),
                 other.node
             )));

@@ -8,10 +8,10 @@ use imbrex_core::engine::NewLabel;
 use imbrex_core::label::LABEL_BLOCKS;
 use imbrex_core::stack::{DiskId, NodeId};
 use imbrex_core::units::BlockCount;
-use imbrex_drives::{DiskStatistics, MeasuredDisk};
+use imbrex_drives::{DiskStatistics, MeasuredDisk, shell_word};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, OpenFiles};
-use imbrex_serve::image::{Image, NewDisk};
+use imbrex_serve::image::{FoundLabel, Image, NewDisk, find_label};
 use imbrex_stack::{NodeConfig, StackConfig};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -200,7 +200,9 @@ impl MemberReplacer {
         };
         let other = |(node, used): &&(String, PathBuf)| node != name && is_same_file(used, path);
         if let Some((node, _)) = in_use.iter().find(other) {
-            return wrong(format!("{text} is the disk of node `{node}` already"));
+            return wrong(format!(
+                "{text} is the disk of node `{node}` already; accepted: a file or block device of its own"
+            ));
         }
         let found =
             member_blocks(path).map_err(|error| format!("node `{name}`: {text}: {error}"))?;
@@ -215,7 +217,34 @@ impl MemberReplacer {
         disk.backing = Some(text.to_owned());
         disk.measured_blocks = Some(found.0 - LABEL_BLOCKS);
         refuse_used_backing(disk).map_err(|error| error.to_string())?;
+        self.refuse_disk_of_image(place, path)?;
         Ok(config)
+    }
+
+    /// A file whose start is blank may be a disk of an image all the same: its label says so.
+    fn refuse_disk_of_image(&self, place: &Place, path: &Path) -> Result<(), String> {
+        let Place { name, geometry, .. } = place;
+        let shown = path.display();
+        let found = find_label(path, geometry.blocks)
+            .map_err(|error| format!("node `{name}`: {shown}: {error}"))?;
+        let Some(FoundLabel { image, disk, block }) = found else { return Ok(()) };
+        let own = self.image.borrow();
+        let known = own.description();
+        let mut listed = known.disks.iter().flat_map(|disks| &disks.list);
+        let whose = match image == known.uuid {
+            false => format!("a disk of image {image}"),
+            true => match listed.find(|known| known.number == disk) {
+                Some(known) => format!("disk {disk} of this image, that of node `{}`", known.node),
+                // It was replaced, or a replacement by it came to nothing.
+                None => return Ok(()),
+            },
+        };
+        Err(format!(
+            "node `{name}`: {shown} is {whose}; accepted: a file or block device that is no disk of an image; to \
+             give up what is there: dd if=/dev/zero of={} bs=4096 seek={block} count={LABEL_BLOCKS} \
+             conv=notrunc,fsync",
+            shell_word(&path.to_string_lossy())
+        ))
     }
 
     /// The files of the disks, those on their way included.

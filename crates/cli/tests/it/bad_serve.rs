@@ -249,7 +249,10 @@ fn backing_files_are_blank_and_distinct_and_nobody_elses() {
     };
     assert_eq!(
         create(&with_backings(&place, "a", "c")),
-        format!("imbrex: node `ssd`: {} is the disk of node `smr` already", place.path("c"))
+        format!(
+            "imbrex: node `ssd`: {} is the disk of node `smr` already; accepted: a file or block device of its own",
+            place.path("c")
+        )
     );
     std::fs::write(place.path("full"), [7; 9000]).expect("a file");
     assert_eq!(

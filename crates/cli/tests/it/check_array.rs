@@ -18,7 +18,7 @@ fn array() -> Place {
 }
 
 /// Two members, and one spare at most.
-fn array_with(spares: usize) -> Place {
+pub fn array_with(spares: usize) -> Place {
     let place = Place::new();
     let disk = "[[node]]\nname = \"disk-{}\"\nkind = \"disk\"\ndrive = \"wd1002faex\"\n";
     let array = "[[node]]\nname = \"array\"\nkind = \"raid1\"\nbelow = [\"disk-0\", \"disk-1\"]\n";
@@ -30,11 +30,11 @@ fn array_with(spares: usize) -> Place {
     place
 }
 
-fn stack(place: &Place) -> String {
+pub fn stack(place: &Place) -> String {
     place.path("copies.toml")
 }
 
-fn file(place: &Place, disk: usize) -> String {
+pub fn file(place: &Place, disk: usize) -> String {
     place.path(&format!("data/disk-{disk}.img"))
 }
 
@@ -58,7 +58,7 @@ fn check(place: &Place) -> (i32, String) {
     (output.status.code().expect("no signal"), said)
 }
 
-fn is_clean(place: &Place) -> String {
+pub fn is_clean(place: &Place) -> String {
     let (code, said) = check(place);
     assert!(code == 0 && said.ends_with("clean\n"), "{said}");
     said
@@ -71,20 +71,20 @@ fn is_damaged(place: &Place, expected: &str) {
     assert!(said.ends_with("1 damaged\n"), "{said}");
 }
 
-fn inspected(place: &Place) -> Value {
+pub fn inspected(place: &Place) -> Value {
     let output = run(&["inspect", &place.data(), "--json", "--all"]);
     serde_json::from_slice(&output.stdout).expect("a document")
 }
 
 /// What the journal of the array says, and the block of a member in which its first row lies.
-fn array_of(document: &Value) -> (Value, u64) {
+pub fn array_of(document: &Value) -> (Value, u64) {
     let mut members = document["members"].as_array().expect("members").iter();
     let base = members.find(|it| it["array"].is_object()).expect("an array");
     let area = base["superblocks"][0]["area_blocks"].as_u64().expect("a number");
     (base["array"].clone(), area)
 }
 
-fn flip(path: &str, block: u64) {
+pub fn flip(path: &str, block: u64) {
     let file = fs::OpenOptions::new().read(true).write(true).open(path).expect("a member");
     let at = block * BLOCK + 100;
     let mut byte = [0];

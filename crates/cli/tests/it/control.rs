@@ -47,7 +47,7 @@ pub fn done(place: &Place, arguments: &[&str]) -> String {
 }
 
 /// What a command that fails says.
-fn refused(place: &Place, arguments: &[&str]) -> String {
+pub fn refused(place: &Place, arguments: &[&str]) -> String {
     failure(&control(place, arguments))
 }
 
@@ -100,7 +100,7 @@ fn nodes_of_an_image_are_asked_how_they_are() {
     assert!(said.contains("cannot reach"), "{said}");
 }
 
-/// `replace`, `rebuild` and `scrub` are for arrays, and there is none.
+/// The help names all commands; a server whose stack has no array takes no `replace`, `rebuild` and `scrub`.
 #[test]
 fn commands_that_no_node_takes_are_not_offered() {
     let help = run(&["control", "--help"]).stdout;
@@ -112,11 +112,12 @@ fn commands_that_no_node_takes_are_not_offered() {
         .map_while(|line| line.split_whitespace().next())
         .collect();
     let faults = ["fail-reads", "fail-writes", "slow", "hang", "corrupt", "heal"];
-    let expected = [&["status", "fail"][..], &faults, &["help"]].concat();
+    let of_arrays = ["replace", "rebuild", "scrub"];
+    let expected = [&["status", "fail"][..], &of_arrays, &faults, &["help"]].concat();
     assert_eq!(offered, expected);
     let place = Place::new();
     let server = emulated(&place);
-    for command in ["replace", "rebuild", "scrub"] {
+    for command in of_arrays {
         assert_eq!(
             refused(&place, &["cmr", command]),
             format!(

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const BLOCK: u64 = 4096;
 
 /// The answer to `status` of a node, or of the device.
-fn status(place: &Place, node: &[&str]) -> Value {
+pub fn status(place: &Place, node: &[&str]) -> Value {
     let arguments = [node, &["status", "--json"]].concat();
     let mut answer: Value = serde_json::from_str(&done(place, &arguments)).expect("one document");
     answer["ok"].take()

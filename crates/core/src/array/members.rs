@@ -6,6 +6,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Columns of an array at most.
 pub const COLUMNS_MAX: usize = 64;
@@ -328,6 +329,19 @@ impl Members {
     /// An earlier flush of a column that has failed.
     pub fn flush_failure(&self, column: usize) -> Option<IoError> {
         self.members[column].flush_failure
+    }
+
+    /// The ports of the spares that are left, the next one first.
+    pub fn spare_ports(&self) -> impl Iterator<Item = Port> + '_ {
+        self.spares.iter().copied()
+    }
+
+    /// How many of some rows a column lacked when its rebuild began.
+    pub fn count_lacking(&self, column: usize, rows: Range<u64>) -> u64 {
+        match (&self.missed, self.members[column].state) {
+            (Some(missed), State::Returning(_)) => missed.count(rows),
+            _ => rows.end.saturating_sub(rows.start),
+        }
     }
 
     /// Spares that are left.

@@ -2,6 +2,7 @@
 
 use super::RegionShape;
 use super::bits::Bits;
+use core::ops::Range;
 
 /// The regions that were written while a member was out. It need not be told which: one that comes back gets
 /// all of them anew, which is what it has missed and perhaps more.
@@ -44,6 +45,17 @@ impl Missed {
         None
     }
 
+    /// How many of some rows such a member may not have.
+    pub fn count(&self, rows: Range<u64>) -> u64 {
+        let (mut at, mut count) = (rows.start, 0);
+        while at < rows.end {
+            let end = self.shape.end_of_region(at).min(rows.end);
+            count += if self.has(at) { end - at } else { 0 };
+            at = end;
+        }
+        count
+    }
+
     /// The end of the rows from this one on that all were written, or all were not.
     pub fn end_of_run(&self, row: u64) -> u64 {
         self.shape.end_of_region(row)
@@ -66,6 +78,9 @@ mod tests {
         missed.add(2);
         assert_eq!((missed.next_row(0), missed.next_row(3)), (Some(2), Some(24)));
         assert_eq!((missed.next_row(30), missed.next_row(34)), (Some(30), None));
+        // A row of its table and its ten rows; two rows of it were given already.
+        assert_eq!((missed.count(0..44), missed.count(26..44)), (11, 8));
+        assert_eq!((missed.count(2..25), missed.count(34..44), missed.count(5..5)), (2, 0, 0));
         assert!(missed.has(2) && missed.has(24) && !missed.has(23) && !missed.has(34));
         assert_eq!((missed.end_of_run(24), missed.regions().collect::<Vec<_>>()), (34, [2].into()));
     }

@@ -1,6 +1,7 @@
 //! The layer of RAID levels 1, 4 and 5.
 
 use super::read_runs::ReadRuns;
+use super::status::ArrayStatus;
 use super::{COLUMNS_MAX, RaidRows, RowMap, Rows};
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
 use crate::counters::Gauge;
@@ -11,7 +12,7 @@ use crate::joined::{JoinError, joined};
 use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::{OpenError, Start};
 use crate::operation::{Completion, Operation, Request};
-use crate::units::BlockCount;
+use crate::units::{BlockCount, Instant};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -243,6 +244,10 @@ impl Layer for Raid {
             }
             _ => ctx.answer_command(command.id, Err(CommandError::NotTaken)),
         }
+    }
+
+    fn array(&self, now: Instant, is_lost: &dyn Fn(Port) -> bool) -> Option<ArrayStatus> {
+        Some(self.rows.array_status(&self.map, now, is_lost))
     }
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {

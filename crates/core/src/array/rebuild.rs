@@ -2,6 +2,8 @@
 
 use super::members::State;
 use super::operations::Owner;
+use super::pace::Pace;
+use super::status::WorkStatus;
 use super::task::{Step, Work};
 use super::{RowMap, Rows};
 use crate::command::{CommandError, CommandId, Rate};
@@ -46,12 +48,33 @@ pub struct Rebuild {
     is_confirmed: bool,
     /// It has only been interrupted: what it has written counts.
     keeps_rows: bool,
+    /// Rows that the member has and is to have, of those that it is given.
+    given: Given,
+    pace: Pace,
+}
+
+/// How much of what a member lacks it has been given.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    done: u64,
+    total: u64,
 }
 
 impl Rebuild {
     /// The first row that is not done.
     pub fn next_row(&self) -> u64 {
         self.next
+    }
+
+    /// True of the column that is rebuilt.
+    pub fn is_of(&self, column: usize) -> bool {
+        self.column == column
+    }
+
+    /// How far it has come. Of a member that has come back only what it has missed is counted.
+    pub fn status(&self, now: Instant) -> WorkStatus {
+        let Given { done, total } = self.given;
+        WorkStatus { done, total, blocks_per_s: self.pace.per_s(now, done) }
     }
 
     /// How much of it is done, in millionths.
@@ -73,6 +96,7 @@ impl Rows {
         if let Some(rebuild) = self.rebuild.as_mut().filter(|it| it.stopped.is_none()) {
             rebuild.commands.push(id);
             (rebuild.rate, rebuild.not_before) = (rate, ctx.now());
+            rebuild.pace = Pace::new(ctx.now(), rebuild.given.done);
             return self.settle(map, ctx);
         }
         let not_now = |words: &str| Err(CommandError::NotNow(words.into()));
@@ -112,18 +136,24 @@ impl Rows {
         self.members.begin_rebuild(column);
         self.has_changed = true;
         let next = self.members.begun().filter(|(begun, _)| *begun == column);
+        let next = next.map_or(0, |(_, next)| next);
+        let rows_held = map.end_of_held(column);
+        let done = self.members.count_lacking(column, 0..next.min(rows_held));
+        let total = self.members.count_lacking(column, 0..rows_held);
         self.rebuild = Some(Rebuild {
             column,
-            next: next.map_or(0, |(_, next)| next),
+            next,
             under_way: VecDeque::new(),
             rows: map.rows_of(column),
-            rows_held: map.end_of_held(column),
+            rows_held,
             commands: Vec::new(),
             rate,
             not_before: ctx.now(),
             stopped: None,
             is_confirmed: !self.keeps_contents,
             keeps_rows: false,
+            given: Given { done, total },
+            pace: Pace::new(ctx.now(), done),
         });
     }
 
@@ -366,6 +396,9 @@ impl Rows {
         if rebuild.stopped.is_some() {
             return;
         }
+        let given = rebuild.next.min(rebuild.rows_held)..end.min(rebuild.rows_held);
+        rebuild.given.done += self.members.count_lacking(rebuild.column, given);
+        rebuild.pace.note(ctx.now(), rebuild.given.done);
         rebuild.next = end;
         for id in &rebuild.commands {
             ctx.tell_progress(*id, rebuild.next.min(rebuild.rows_held), rebuild.rows_held);

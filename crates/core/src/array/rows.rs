@@ -8,7 +8,7 @@ use super::patience::Patience;
 use super::plan::{Method, Segment};
 use super::rebuild::{CHUNK_ROWS, Rebuild};
 use super::row_locks::RowLocks;
-use super::scrub::Scrubbed;
+use super::scrubbed::Scrubbed;
 use super::task::{Step, Task, Turn, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;

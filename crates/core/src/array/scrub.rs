@@ -2,6 +2,7 @@
 
 use super::operations::Owner;
 use super::plan::{Method, Segment};
+use super::scrubbed::Scrubbed;
 use super::task::{Step, Task, Work};
 use super::{Columns, Members, RowMap, Rows};
 use crate::counters::Counter;
@@ -10,26 +11,6 @@ use crate::layer::Context;
 use crate::notice::Notice;
 use crate::operation::{Cause, Operation};
 use alloc::vec::Vec;
-
-/// What a comparison of rows has found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Scrubbed {
-    /// Blocks that were not what they must be, or could not be read.
-    pub wrong: u64,
-    /// Those of them that were written again.
-    pub repaired: u64,
-    /// Rows of which no member has the block any more.
-    pub unreadable: u64,
-}
-
-impl Scrubbed {
-    /// Adds what was found elsewhere.
-    pub fn add(&mut self, other: Scrubbed) {
-        self.wrong += other.wrong;
-        self.repaired += other.repaired;
-        self.unreadable += other.unreadable;
-    }
-}
 
 impl Rows {
     /// Compares the members in some rows: what fails its checksum, or cannot be read, is written again from

@@ -2,7 +2,7 @@
 
 use super::bad_rows::BadRows;
 use super::plan::{Method, Segment, plan_column, plan_write};
-use super::scrub::Scrubbed;
+use super::scrubbed::Scrubbed;
 use super::{Columns, Members, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;

@@ -1,6 +1,7 @@
 //! Lost nodes, new disks in their place, and commands to nodes.
 
 use super::{DiskId, NodeId, Stack};
+use crate::array::status::ArrayStatus;
 use crate::buffer::Buffers;
 use crate::command::{
     Command, CommandError, CommandId, CommandKind, CommandReply, NodeStatus, OnReplacement, Without,
@@ -86,10 +87,14 @@ impl Stack {
         let is_disk = self.disk_of(node).is_some();
         match command.kind {
             // A question changes nothing, and its answer waits for nothing.
-            CommandKind::Status => self.answer_with_status(node, command.id, false),
-            CommandKind::Fail if is_disk => {
+            CommandKind::Status => self.answer_with_status(now, node, command.id, false),
+            CommandKind::TakeOut if is_disk && self.is_needed(node) => {
+                let error = CommandError::Needed(self.without(node));
+                self.router.end_command(command.id, Err(error));
+            }
+            CommandKind::TakeOut | CommandKind::Fail if is_disk => {
                 self.router.lose(node);
-                self.answer_with_status(node, command.id, true);
+                self.answer_with_status(now, node, command.id, true);
             }
             _ if is_disk => {
                 self.router.end_command(command.id, Err(CommandError::NotTaken));
@@ -108,12 +113,13 @@ impl Stack {
         self.deliver(now, buffers);
     }
 
-    fn answer_with_status(&mut self, node: NodeId, id: CommandId, waits: bool) {
-        let status = self.status_of(node);
+    fn answer_with_status(&mut self, now: Instant, node: NodeId, id: CommandId, waits: bool) {
+        let (above, array) = (self.without(node), self.array_of(now, node));
+        let status = NodeStatus { above, array, ..self.status_of(node) };
         self.router.say_end(id, Ok(status), waits);
     }
 
-    /// How a node is.
+    /// What is known of a node by itself and at any time: without the nodes above, and what an array says.
     pub fn status_of(&self, node: NodeId) -> NodeStatus {
         let mut facts = vec![];
         let layer = self.layers[usize::from(node.0)].as_ref();
@@ -124,7 +130,46 @@ impl Stack {
             is_lost: self.is_lost(node),
             facts,
             counts: Some(Box::new(self.counts(node).clone())),
+            above: Vec::new(),
+            array: None,
         }
+    }
+
+    /// How the array is that a node is.
+    fn array_of(&self, now: Instant, node: NodeId) -> Option<ArrayStatus> {
+        let layer = self.layers[usize::from(node.0)].as_ref();
+        let ports = &self.router.node(node).ports;
+        let is_lost = |port: Port| self.is_lost(ports[usize::from(port.0)].below);
+        layer.filter(|_| !self.router.is_absent(node))?.array(now, &is_lost)
+    }
+
+    /// True when an array would lose data with a disk that it has not lost yet.
+    fn is_needed(&self, disk: NodeId) -> bool {
+        if self.is_lost(disk) {
+            return false;
+        }
+        let above = self.without(disk);
+        let is_array = |(node, without): &&(NodeId, Without)| {
+            *without == Without::Lost && !self.is_lost(*node) && self.keeps_redundancy(*node)
+        };
+        let mut arrays = above.iter().filter(is_array);
+        arrays.any(|(node, _)| !self.has_elsewhere(*node, &above))
+    }
+
+    /// True when every array above a node that would be lost has its data on other nodes.
+    fn has_elsewhere(&self, node: NodeId, above: &[(NodeId, Without)]) -> bool {
+        let parents = self.router.parents(node);
+        let has = |parent: NodeId| match above.iter().find(|(known, _)| *known == parent) {
+            Some((_, Without::Lost)) => self.has_elsewhere(parent, above),
+            _ => self.keeps_redundancy(parent),
+        };
+        !parents.is_empty() && parents.iter().all(|(parent, _)| has(*parent))
+    }
+
+    /// True of a layer that finds elsewhere what was on a lost disk.
+    fn keeps_redundancy(&self, node: NodeId) -> bool {
+        let layer = self.layers[usize::from(node.0)].as_ref();
+        layer.is_some_and(|layer| layer.on_replacement() == OnReplacement::Takes)
     }
 
     /// What becomes of the nodes above one that is lost while all others are there: those that are lost
@@ -150,7 +195,7 @@ impl Stack {
     pub fn takes(&self, node: NodeId, kind: CommandKind) -> bool {
         match (&self.layers[usize::from(node.0)], kind) {
             (_, CommandKind::Status) => true,
-            (None, CommandKind::Fail | CommandKind::Fault(_)) => true,
+            (None, CommandKind::TakeOut | CommandKind::Fail | CommandKind::Fault(_)) => true,
             (None, _) => false,
             (Some(layer), kind) => layer.takes(kind),
         }

@@ -22,6 +22,8 @@ pub enum Deed {
     Settle,
     /// A disk is lost.
     Fail(NodeId),
+    /// The same, unless an array would lose data with it.
+    TakeOut(NodeId),
     /// A lost disk is a new one.
     Replace(DiskId, MemoryDisk),
     Rebuild(NodeId),
@@ -103,7 +105,8 @@ impl Host<'_> {
     }
 
     fn is_command_next(&self) -> bool {
-        matches!(self.deeds.front(), Some(Deed::Fail(_) | Deed::Replace(..) | Deed::Rebuild(_)))
+        use Deed::{Fail, Rebuild, Replace, TakeOut};
+        matches!(self.deeds.front(), Some(Fail(_) | TakeOut(_) | Replace(..) | Rebuild(_)))
     }
 
     fn skip_settled(&mut self) {
@@ -235,6 +238,7 @@ impl Frontend for Host<'_> {
         let command = |node, kind| CommandArrival::Command { node, command: Command { id, kind } };
         Some(match self.deeds.pop_front()? {
             Deed::Fail(node) => command(node, CommandKind::Fail),
+            Deed::TakeOut(node) => command(node, CommandKind::TakeOut),
             Deed::Rebuild(node) => command(node, CommandKind::Rebuild(None)),
             Deed::Replace(disk, with) => {
                 let with: Box<dyn Disk> = Box::new(with);

@@ -9,4 +9,5 @@ mod host;
 mod lives;
 mod naive;
 mod raid4smr;
+mod taken_out;
 mod worlds;

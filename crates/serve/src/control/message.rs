@@ -14,7 +14,7 @@ const COMMON_KEYS: [&str; 3] = ["id", "node", "command"];
 /// The commands and the further keys that each may have.
 pub(super) const COMMANDS: [(&str, &[&str]); 11] = [
     ("status", &[]),
-    ("fail", &[]),
+    ("fail", &["force"]),
     ("replace", &["path"]),
     ("rebuild", &["rate"]),
     ("scrub", &["rate"]),
@@ -53,7 +53,7 @@ impl Asked {
             Asked::Replace(_) => "replace",
             Asked::Kind(kind) => match kind {
                 CommandKind::Status => "status",
-                CommandKind::Fail => "fail",
+                CommandKind::TakeOut | CommandKind::Fail => "fail",
                 CommandKind::Rebuild(_) => "rebuild",
                 CommandKind::Scrub(_) => "scrub",
                 CommandKind::Fault(fault) => match fault {
@@ -128,7 +128,8 @@ fn fields(
     let asked = match *word {
         "replace" => return Ok((node, Asked::Replace(path(object)?))),
         "status" => CommandKind::Status,
-        "fail" => CommandKind::Fail,
+        "fail" if is_forced(object)? => CommandKind::Fail,
+        "fail" => CommandKind::TakeOut,
         "rebuild" => CommandKind::Rebuild(rate(object)?),
         "scrub" => CommandKind::Scrub(rate(object)?),
         "fail-reads" => CommandKind::Fault(Fault::FailReads(blocks(object)?)),
@@ -158,6 +159,12 @@ fn path(object: &Map<String, Value>) -> Result<Option<PathBuf>, String> {
     let path = value.as_str().filter(|path| !path.is_empty() && !path.contains('\0'));
     let path = path.ok_or_else(|| wrong(object, "path", "the path of a file, as text"))?;
     Ok(Some(path.into()))
+}
+
+fn is_forced(object: &Map<String, Value>) -> Result<bool, String> {
+    let value = given(object, "force").map(|value| value.as_bool().ok_or(()));
+    let value = value.transpose().map_err(|()| wrong(object, "force", "true, false"))?;
+    Ok(value.unwrap_or(false))
 }
 
 fn rate(object: &Map<String, Value>) -> Result<Option<Rate>, String> {
@@ -241,6 +248,7 @@ mod tests {
                 ["rate"] => r#", "rate": "2MiB/s""#,
                 ["blocks"] => r#", "blocks": [3, 9]"#,
                 ["ms"] => r#", "ms": 20"#,
+                ["force"] => r#", "force": true"#,
                 _ => "",
             };
             let line = format!(r#"{{"id": 7, "node": "d", "command": "{name}"{more}}}"#);
@@ -256,6 +264,15 @@ mod tests {
         {
             let device = parsed(line).map(|it| (it.node, it.asked));
             assert_eq!(device, Ok((None, Asked::Kind(CommandKind::Status))));
+        }
+        for (force, kind) in [
+            ("", CommandKind::TakeOut),
+            (r#", "force": null"#, CommandKind::TakeOut),
+            (r#", "force": false"#, CommandKind::TakeOut),
+            (r#", "force": true"#, CommandKind::Fail),
+        ] {
+            let line = format!(r#"{{"id": 0, "node": "d", "command": "fail"{force}}}"#);
+            assert_eq!(parsed(&line).map(|it| it.asked), Ok(Asked::Kind(kind)), "{line}");
         }
         let line = r#"{"id": 0, "node": "a", "command": "scrub", "rate": null}"#;
         let scrub = Asked::Kind(CommandKind::Scrub(None));
@@ -278,7 +295,12 @@ mod tests {
             (
                 r#"{"id": 1, "node": "d", "command": "fail", "rate": "1B/s"}"#,
                 Some(1),
-                r#"`fail` has no key "rate"; accepted: id, node, command"#,
+                r#"`fail` has no key "rate"; accepted: id, node, command, force"#,
+            ),
+            (
+                r#"{"id": 1, "node": "d", "command": "fail", "force": 1}"#,
+                Some(1),
+                "`force` is 1; accepted: true, false",
             ),
             (
                 r#"{"id": 1, "node": "d", "command": "rebuild", "rate": "fast"}"#,

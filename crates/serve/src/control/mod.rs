@@ -4,6 +4,7 @@
 //! A command belongs to no client: one that goes away does not end it, and another one that asks
 //! for it under the same id is told how it ends.
 
+mod array;
 mod client;
 mod message;
 mod rate;
@@ -20,7 +21,9 @@ use crate::disk::{Faults, OpenFiles};
 use crate::listener::{ListenError, Listener};
 use crate::signals::say;
 use client::{Client, Received};
-use imbrex_core::command::{Command, CommandError, CommandId, CommandReply, CommandState};
+use imbrex_core::command::{
+    Command, CommandError, CommandId, CommandKind, CommandReply, CommandState,
+};
 use imbrex_core::engine::{CommandArrival, Replacement};
 use imbrex_core::units::{Duration, Instant};
 use message::{Asked, Request};
@@ -89,6 +92,8 @@ struct UnderWay {
     clients: Vec<u64>,
     /// When its progress was last told.
     told: Option<Instant>,
+    /// A new disk is yet to be made: first it is asked whether the old one is lost.
+    is_asking: bool,
 }
 
 impl UnderWay {
@@ -356,22 +361,13 @@ impl Control {
                     command: Command { id, kind: *kind },
                 }));
             }
-            Asked::Replace(path) => {
-                let node = &nodes[0];
-                let (disk, replacer) = match (&node.disk, &mut self.commands.replacer) {
-                    (Some(disk), Some(replacer)) => (disk.disk, replacer),
-                    _ => return Err(targets::NO_REPLACER.into()),
-                };
-                let NewDisk { disk: with, first_member } =
-                    (replacer.begin)(node.node, path.as_deref())?;
-                self.ready.push_back(CommandArrival::Replace(Replacement {
-                    id,
-                    disk,
-                    with,
-                    first_member,
-                }));
-            }
+            // Nothing is made for a disk that is not lost, and nothing written.
+            Asked::Replace(_) => self.ready.push_back(CommandArrival::Command {
+                node: nodes[0].node,
+                command: Command { id, kind: CommandKind::Status },
+            }),
         };
+        let is_asking = matches!(request.asked, Asked::Replace(_));
         self.started += nodes.len() as u64;
         self.under_way.push(UnderWay {
             id,
@@ -380,7 +376,33 @@ impl Control {
             ended: Vec::new(),
             clients: vec![client],
             told: None,
+            is_asking,
         });
+        Ok(())
+    }
+
+    /// Makes a new disk in the place of one, if that is lost, and hands it to the engine.
+    fn begin_replacement(&mut self, index: usize, is_lost: bool) -> Result<(), String> {
+        let UnderWay { id, request, nodes, is_asking, .. } = &mut self.under_way[index];
+        *is_asking = false;
+        let node = &nodes[0];
+        let (disk, replacer) = match (&node.disk, &mut self.commands.replacer) {
+            (Some(disk), Some(replacer)) => (disk.disk, replacer),
+            _ => return Err(targets::NO_REPLACER.into()),
+        };
+        if !is_lost {
+            return Err(format!(
+                "node `{0}` is not lost; accepted: a disk that is, as after `fail` of `{0}`",
+                node.name
+            ));
+        }
+        let path = match &request.asked {
+            Asked::Replace(path) => path.as_deref(),
+            Asked::Kind(_) => None,
+        };
+        let NewDisk { disk: with, first_member } = (replacer.begin)(node.node, path)?;
+        let replacement = Replacement { id: *id, disk, with, first_member };
+        self.ready.push_back(CommandArrival::Replace(replacement));
         Ok(())
     }
 
@@ -409,6 +431,12 @@ impl Control {
                     }
                 }
             }
+            CommandState::Ended(Ok(status)) if self.under_way[index].is_asking => {
+                if let Err(words) = self.begin_replacement(index, status.is_lost) {
+                    let ended = self.under_way.remove(index);
+                    self.answer(ended, Err(words));
+                }
+            }
             CommandState::Ended(Ok(status)) => {
                 let it = &mut self.under_way[index];
                 let node = &it.nodes[(reply.id.0 - it.id.0) as usize];
@@ -433,6 +461,7 @@ impl Control {
             CommandError::NotTaken => {
                 format!("{}: the node does not take it", ended.request.words())
             }
+            CommandError::Needed(above) => status::refusal(&ended.nodes[0], &above, &self.targets),
             error => error.to_string(),
         });
         if let (Asked::Replace(_), Some(replacer)) =

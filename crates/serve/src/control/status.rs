@@ -1,11 +1,15 @@
 //! What `status` says of nodes and of the device.
 
 use super::Commands;
+use super::array::{self, ArrayNames, PortNames};
 use super::targets::{ControlNode, Targets};
 use imbrex_core::command::{NodeStatus, Without};
 use imbrex_core::counters::Counts;
 use imbrex_core::stack::NodeId;
 use serde_json::{Map, Value, json};
+
+/// What a node without a name is called.
+const NO_NAME: &str = "another node";
 
 /// What has been counted at a node, by the names of reports.
 pub type NodeFigures = Box<dyn Fn(NodeId, &Counts) -> Vec<(&'static str, u64)>>;
@@ -41,9 +45,24 @@ pub(super) fn of_node(
         if let Some(words) = commands.files.words_of(&node.name) {
             told["file"] = json!(words);
         }
-        told["when_lost"] = json!(when_lost(node, targets));
+        if let Some(array) = &status.array {
+            told["array"] = array::told(array, &array_names(node, targets), status.is_lost);
+        }
+        told["when_lost"] = json!(when_lost(node, &status.above, targets));
     }
     told
+}
+
+/// What an array and the nodes below it are called.
+fn array_names(node: &ControlNode, targets: &Targets) -> ArrayNames {
+    let ports = node.below.iter().map(|(below, disks)| PortNames {
+        node: targets.name_of(*below).unwrap_or(NO_NAME).to_owned(),
+        disks: disks
+            .iter()
+            .map(|disk| targets.name_of_disk(*disk).unwrap_or(NO_NAME).to_owned())
+            .collect(),
+    });
+    ArrayNames { node: node.name.clone(), ports: ports.collect() }
 }
 
 /// How all of it is.
@@ -53,10 +72,25 @@ pub(super) fn of_device(nodes: Vec<Value>, figures: Option<&Figures>) -> Value {
     Value::Object(told)
 }
 
+/// Why a disk is not taken out: what would be lost with it.
+pub(super) fn refusal(
+    node: &ControlNode,
+    above: &[(NodeId, Without)],
+    targets: &Targets,
+) -> String {
+    format!(
+        "node `{}`: nothing else has what is on this disk; without it {}; accepted: `fail` when an \
+         array has its data elsewhere, or with --force (`\"force\": true`)",
+        node.name,
+        when_lost(node, above, targets)
+    )
+}
+
 /// What it means here that a node is lost, in words.
-fn when_lost(node: &ControlNode, targets: &Targets) -> String {
-    let named = |id: &NodeId| targets.name_of(*id).unwrap_or("another node").to_owned();
-    let above = node.above.iter();
+fn when_lost(node: &ControlNode, above: &[(NodeId, Without)], targets: &Targets) -> String {
+    let named = |id: &NodeId| targets.name_of(*id).unwrap_or(NO_NAME).to_owned();
+    let is_device_lost = node.node == node.top || above.contains(&(node.top, Without::Lost));
+    let above = above.iter();
     let lost = above.clone().filter(|(_, it)| *it == Without::Lost);
     let lost: Vec<String> = lost.map(|(id, _)| named(id)).collect();
     let mut words = Vec::new();
@@ -70,7 +104,7 @@ fn when_lost(node: &ControlNode, targets: &Targets) -> String {
         Without::Lost => None,
     });
     words.extend(goes_on);
-    words.push(match node.is_device_lost {
+    words.push(match is_device_lost {
         true => "requests of the device end with an error".to_owned(),
         false => "the device is served on".to_owned(),
     });

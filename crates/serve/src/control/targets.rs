@@ -2,7 +2,7 @@
 
 use super::Commands;
 use super::message::{Asked, COMMANDS, Request};
-use imbrex_core::command::{CommandKind, Fault, Without};
+use imbrex_core::command::{CommandKind, Fault};
 use imbrex_core::engine::Engine;
 use imbrex_core::extent::Extent;
 use imbrex_core::stack::{DiskId, NodeId};
@@ -17,10 +17,10 @@ pub struct ControlNode {
     pub node: NodeId,
     /// Set for a disk.
     pub disk: Option<ControlDisk>,
-    /// What becomes of the nodes above when it is lost.
-    pub(super) above: Vec<(NodeId, Without)>,
-    /// The device is lost with it.
-    pub(super) is_device_lost: bool,
+    /// The node that is the device.
+    pub(super) top: NodeId,
+    /// The nodes below it by port, and the disks that each stands on.
+    pub(super) below: Vec<(NodeId, Vec<DiskId>)>,
     /// Further commands that it takes.
     takes: Takes,
 }
@@ -50,14 +50,12 @@ impl ControlNode {
             blocks: engine.disks[usize::from(disk.0)].geometry().blocks,
         });
         let stack = &engine.stack;
-        let above = stack.without(node);
-        let device = (stack.top(), Without::Lost);
         ControlNode {
             name: name.to_owned(),
             node,
             disk,
-            is_device_lost: node == stack.top() || above.contains(&device),
-            above,
+            top: stack.top(),
+            below: stack.below(node).map(|node| (node, stack.disks_below(node))).collect(),
             takes: Takes {
                 rebuild: stack.takes(node, CommandKind::Rebuild(None)),
                 scrub: stack.takes(node, CommandKind::Scrub(None)),
@@ -100,6 +98,12 @@ impl Targets {
     pub fn name_of(&self, node: NodeId) -> Option<&str> {
         let found = self.nodes.iter().find(|known| known.node == node)?;
         Some(&found.name)
+    }
+
+    /// The name of the node of a disk.
+    pub fn name_of_disk(&self, disk: DiskId) -> Option<&str> {
+        let is_it = |node: &&ControlNode| node.disk.is_some_and(|known| known.disk == disk);
+        Some(&self.nodes.iter().find(is_it)?.name)
     }
 
     /// The nodes of a request, if they are such for which the command can be: one, or all when it is
@@ -147,7 +151,7 @@ impl Targets {
         match asked {
             Asked::Kind(CommandKind::Fault(fault)) => check_fault(node, *fault, command, commands)?,
             Asked::Replace(_) if commands.replacer.is_none() => return Err(NO_REPLACER.into()),
-            Asked::Kind(CommandKind::Status | CommandKind::Fail) => {}
+            Asked::Kind(CommandKind::Status | CommandKind::TakeOut | CommandKind::Fail) => {}
             _ if commands.is_read_only => {
                 return Err(format!("`{command}` would write, and the device is served read-only"));
             }

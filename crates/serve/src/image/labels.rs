@@ -71,6 +71,43 @@ pub(super) fn write_label(file: &File, label: &Label, blocks: BlockCount) -> io:
     Ok(())
 }
 
+/// The copies of the label behind `blocks` blocks of a file or block device that are whole.
+pub(super) fn labels_behind(file: &File, blocks: BlockCount) -> Vec<Label> {
+    let copies = LabelCopy::ALL.iter().filter_map(|copy| {
+        let mut block = vec![0; BLOCK_BYTES as usize];
+        let at = copy.address(blocks.0) * BLOCK_BYTES;
+        file.read_exact_at(&mut block, at).ok()?;
+        Label::unseal(&block, *copy, blocks.0).ok()
+    });
+    copies.collect()
+}
+
+/// A label that says whose a file or block device is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundLabel {
+    /// The image.
+    pub image: Uuid,
+    /// The number of the disk in it.
+    pub disk: u16,
+    /// The block in which the label begins.
+    pub block: u64,
+}
+
+/// The label of a file or block device: at its end, or behind `blocks` blocks.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn find_label(path: &Path, blocks: BlockCount) -> io::Result<Option<FoundLabel>> {
+    let mut file = open_to_read(path, Accepted::Storage)?;
+    let end = file.seek(SeekFrom::End(0))?.saturating_sub(LABEL_BYTES);
+    let places = [BlockCount::from_bytes_floor(end), blocks];
+    let found = places.into_iter().find_map(|blocks| {
+        let label = labels_behind(&file, blocks).into_iter().next()?;
+        Some(FoundLabel { image: label.set, disk: label.disk, block: blocks.0 })
+    });
+    Ok(found)
+}
+
 /// Makes room for a label behind a disk of `blocks`: a file that ends before is made longer.
 ///
 /// # Errors

@@ -9,12 +9,12 @@
 //! first thing that it writes to a file, and says that nobody was served from there yet.
 
 use super::directory::{Directory, is_there, read_description, system};
-use super::labels::LABEL_BYTES;
+use super::labels::{LABEL_BYTES, labels_behind};
 use super::{Image, ImageDescription, ImageError, ImageNode, format, is_plain};
 use crate::file_kind::{Accepted, open_to_read};
 use crate::signals::say;
-use imbrex_core::label::{Label, LabelCopy};
-use imbrex_core::units::BLOCK_BYTES;
+use imbrex_core::label::Label;
+use imbrex_core::units::BlockCount;
 use rustix::fs::{FlockOperation, SeekFrom};
 use rustix::io::Errno;
 use std::fs::{self, File, Metadata};
@@ -202,17 +202,10 @@ fn is_unserved(labels: &[Label]) -> bool {
 /// The copies of the label at the end of a file that are whole.
 fn labels_of(file: &File) -> Vec<Label> {
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let Some(offered) = bytes.checked_sub(LABEL_BYTES) else {
-        return vec![];
-    };
-    let blocks = offered / BLOCK_BYTES;
-    let copies = LabelCopy::ALL.iter().filter_map(|copy| {
-        let mut block = vec![0; BLOCK_BYTES as usize];
-        let at = copy.address(blocks) * BLOCK_BYTES;
-        file.read_exact_at(&mut block, at).ok()?;
-        Label::unseal(&block, *copy, blocks).ok()
-    });
-    copies.collect()
+    match bytes.checked_sub(LABEL_BYTES) {
+        Some(offered) => labels_behind(file, BlockCount::from_bytes_floor(offered)),
+        None => vec![],
+    }
 }
 
 /// True when nothing was ever written to a file.

@@ -21,7 +21,10 @@ use std::path::{Path, PathBuf};
 
 pub use directory::create_private_folder;
 pub use format::FORMAT_VERSION;
-pub use labels::{LABEL_BYTES, LabelFiles, NoRoom, can_hold_label, make_room, needed_bytes};
+pub use labels::{
+    FoundLabel, LABEL_BYTES, LabelFiles, NoRoom, can_hold_label, find_label, make_room,
+    needed_bytes,
+};
 pub use replace::{NewDisk, NewLabel};
 
 /// What an image was made for. It changes when a disk is replaced, and in nothing else.

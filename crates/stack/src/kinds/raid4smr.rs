@@ -303,7 +303,7 @@ impl Planned for PlannedRaid4Smr {
             self.check_contents(below)?;
         }
         let geometries: Vec<_> = below.offers.iter().map(|offer| &offer.geometry).collect();
-        let built = Raid4Smr::new(self.settings.clone(), &geometries);
+        let built = Raid4Smr::new(self.settings.clone(), None, &geometries);
         let (layer, geometry) = built.map_err(|error| wrong(&self.name, &error))?;
         Ok(Part {
             body: Body::Layer(Box::new(layer)),

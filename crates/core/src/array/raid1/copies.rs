@@ -11,6 +11,9 @@ use crate::units::{BLOCK_BYTES, Lba};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+/// Blocks of which the runs are looked for when somebody asks.
+const UNREADABLE_LISTED_MAX: usize = 1024;
+
 /// The rows of an array of copies.
 #[derive(Debug)]
 pub struct Copies {
@@ -62,6 +65,22 @@ impl Copies {
         let tables = self.table_rows();
         let (start, end) = (rows.start.0.max(tables), rows.end().0);
         (start < end).then(|| Extent::new(start, end - start))
+    }
+
+    /// The first runs of blocks of the host that are unreadable, each with the block behind its last. No more
+    /// than `runs`, and of a long one the beginning.
+    pub fn unreadable_runs(&self, runs: usize) -> Vec<(u64, u64)> {
+        let mut found: Vec<(u64, u64)> = Vec::new();
+        let rows = self.unreadable.range(self.table_rows()..).take(UNREADABLE_LISTED_MAX);
+        for block in rows.map(|row| row - self.table_rows()) {
+            let is_full = found.len() == runs;
+            match found.last_mut() {
+                Some((_, end)) if *end == block => *end += 1,
+                _ if is_full => break,
+                _ => found.push((block, block + 1)),
+            }
+        }
+        found
     }
 
     /// The rows that were found to be unreadable since the last call.

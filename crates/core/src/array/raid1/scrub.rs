@@ -1,6 +1,7 @@
 //! A scrub of an array of copies.
 
-use crate::array::scrub::Scrubbed;
+use crate::array::pace::Pace;
+use crate::array::scrubbed::Scrubbed;
 use crate::command::{CommandId, Rate};
 use crate::units::Instant;
 use alloc::vec::Vec;
@@ -17,4 +18,5 @@ pub struct Scrub {
     pub not_before: Instant,
     pub found: Scrubbed,
     pub stopped: Option<&'static str>,
+    pub pace: Pace,
 }

@@ -44,7 +44,7 @@ impl Raid1 {
         if !core::mem::take(&mut after.is_comparing) && after.is_flushing {
             // A member that could not be flushed is out. One that is needed must not lose what was chosen.
             self.after_crash = None;
-            self.rows.is_resting = self.keeper.ledger.failure().is_some();
+            self.rows.is_resting = self.keeper.ledger.failure().is_some() || ctx.is_read_only();
             self.rows.go_on(&mut self.map, ctx);
             if let Err(error) = result {
                 self.refusal = Some(error);
@@ -76,6 +76,8 @@ impl Raid1 {
         };
         if result.is_ok() {
             self.keeper.life = Life::Up;
+            // A rebuild that an earlier start has begun goes on at once, and not with the first request.
+            self.rows.go_on(&mut self.map, ctx);
         }
         ctx.opened(result.map_err(crate::lifecycle::OpenError::Io));
     }

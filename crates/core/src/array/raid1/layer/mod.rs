@@ -19,6 +19,7 @@ use crate::array::missed::Missed;
 use crate::array::raid::check_spares;
 use crate::array::regions::Regions;
 use crate::array::rows::Ended;
+use crate::array::status::{ArrayStatus, MemberHas};
 use crate::array::task::Piece;
 use crate::array::{ArrayError, Level, RaidRows, Redundancy, RowMap, Rows};
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
@@ -33,11 +34,13 @@ use crate::ledger::{CopyState, LedgerEvent, Stage};
 use crate::lifecycle::{OpenError, Start};
 use crate::operation::{Completion, Operation, Request};
 use crate::planted::PlantedBug;
-use crate::units::BlockCount;
+use crate::units::{BlockCount, Instant};
 use alloc::vec::Vec;
 
 /// Rows that are rebuilt between two records of it at most: 16 MiB of a member.
 const PROGRESS_ROWS_MAX: u64 = 4096;
+/// Runs of unreadable blocks that a status lists.
+const UNREADABLE_RUNS: usize = 8;
 
 /// RAID level 1 over any nodes that take writes anywhere, which loses members and rebuilds them.
 #[derive(Debug)]
@@ -303,7 +306,7 @@ impl Raid1 {
             self.after_crash = None;
         }
         // Of what was perhaps being written the checksums are known behind the comparison: no rebuild reads before.
-        self.rows.is_resting = self.after_crash.is_some();
+        self.rows.is_resting = self.after_crash.is_some() || ctx.is_read_only();
         // No spare that is not there steps in for a column.
         for at in 0..self.keeper.copies().len() {
             let port = self.keeper.copies()[at];
@@ -469,6 +472,9 @@ impl Raid1 {
             ctx.move_mark();
         }
         self.take_in(column, false, from_start, ctx);
+        self.note(ctx);
+        // It gets what it lacks at once, and not with the next request.
+        self.rows.go_on(&mut self.map, ctx);
     }
 
     /// The disk of a column that is out is there: a new one that somebody has put in, or the one that was away.
@@ -709,6 +715,21 @@ impl Layer for Raid1 {
             _ => ctx.answer_command(command.id, Err(CommandError::NotTaken)),
         }
         self.end_event(ctx);
+    }
+
+    fn array(&self, now: Instant, is_lost: &dyn Fn(Port) -> bool) -> Option<ArrayStatus> {
+        let mut status = self.rows.array_status(&self.map, now, is_lost);
+        for (column, _) in &self.returning {
+            // It waits for its turn, or for the journal.
+            let member = &mut status.members[*column];
+            if member.has == MemberHas::Nothing && !member.is_lost {
+                member.has = MemberHas::Older;
+            }
+        }
+        status.scrub = self.scrub_status(now);
+        status.unreadable_blocks = self.map.unreadable.len() as u64;
+        status.unreadable = self.map.unreadable_runs(UNREADABLE_RUNS);
+        Some(status)
     }
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {

@@ -1,10 +1,12 @@
 //! Scrubs of an array of copies, and blocks that reads have found to be wrong.
 
 use super::Raid1;
+use crate::array::pace::Pace;
 use crate::array::raid1::scrub::Scrub;
 use crate::array::raid1::word::Word;
 use crate::array::rows::Ended;
-use crate::array::scrub::Scrubbed;
+use crate::array::scrubbed::Scrubbed;
+use crate::array::status::WorkStatus;
 use crate::array::{CHUNK_ROWS, Redundancy, RowMap};
 use crate::command::{CommandError, CommandId, Rate};
 use crate::extent::Extent;
@@ -19,6 +21,7 @@ impl Raid1 {
         if let Some(scrub) = &mut self.scrub {
             scrub.commands.push(id);
             (scrub.rate, scrub.not_before) = (rate, ctx.now());
+            scrub.pace = Pace::new(ctx.now(), scrub.next);
             return;
         }
         if ctx.is_read_only() {
@@ -33,6 +36,7 @@ impl Raid1 {
             not_before: ctx.now(),
             found: Scrubbed::default(),
             stopped: None,
+            pace: Pace::new(ctx.now(), 0),
         });
     }
 
@@ -70,6 +74,7 @@ impl Raid1 {
         let Some(scrub) = &mut self.scrub else { return };
         scrub.is_comparing = false;
         scrub.found.add(ended.found);
+        scrub.pace.note(ctx.now(), scrub.next);
         if ended.result.is_err() {
             scrub.stopped.get_or_insert("a block could not be written");
         }
@@ -98,6 +103,13 @@ impl Raid1 {
         for id in scrub.commands {
             ctx.answer_command(id, result.clone());
         }
+    }
+
+    /// How far a scrub has come.
+    pub(super) fn scrub_status(&self, now: Instant) -> Option<WorkStatus> {
+        let scrub = self.scrub.as_ref()?;
+        let (done, total) = (scrub.next, self.map.rows_of(0));
+        Some(WorkStatus { done, total, blocks_per_s: scrub.pace.per_s(now, done) })
     }
 
     /// When the next rows of a scrub are due.

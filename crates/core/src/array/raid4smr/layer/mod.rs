@@ -16,6 +16,7 @@ use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
 use crate::array::keeper::Keeper;
 use crate::array::raid::check_spares;
 use crate::array::read_runs::ReadRuns;
+use crate::array::status::ArrayStatus;
 use crate::array::{ArrayError, RowMap, Rows};
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
 use crate::counters::{Counter, Gauge};
@@ -27,7 +28,7 @@ use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::Start;
 use crate::map::{AddressMap, address_map};
 use crate::operation::{Completion, Operation, Request};
-use crate::units::BlockCount;
+use crate::units::{BlockCount, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use journal::Quiet;
@@ -485,6 +486,10 @@ impl Layer for Raid4Smr {
             }
             _ => ctx.answer_command(command.id, Err(CommandError::NotTaken)),
         }
+    }
+
+    fn array(&self, now: Instant, is_lost: &dyn Fn(Port) -> bool) -> Option<ArrayStatus> {
+        Some(self.rows.array_status(&self.contents, now, is_lost))
     }
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
