@@ -76,7 +76,7 @@ impl Notes {
     /// Notes something.
     pub fn note(&mut self, said: &Said, ctx: &mut Context<'_>) {
         let ledger = &mut self.keeper.ledger;
-        if !ledger.is_volatile() && ledger.is_running() && ledger.failure().is_none() {
+        if ledger.is_running() && ledger.failure().is_none() {
             let (kind, payload) = said.record();
             ledger.record(kind, &payload, ctx);
         }
