@@ -9,6 +9,8 @@ from _nbd import FLUSH, READ, WRITE, WRITE_ZEROES, Client, Pipeline
 BLOCK = 4096
 REQUEST_BLOCKS_MAX = 16
 CHECK_BLOCKS = 256
+# No request of a test waits longer for its answer.
+ANSWER_TIMEOUT_S = 300
 # Half of the requests go to a few blocks, which are so written many times in one run.
 HOT_BLOCKS = 2048
 
@@ -36,6 +38,7 @@ class Load:
     def run(self, socket):
         """Answers by block what may be there beside the answered version: the writes that were in flight."""
         client = Pipeline(socket)
+        client.socket.settimeout(ANSWER_TIMEOUT_S)
         depth = self.rng.randint(16, 32)
         try:
             while not self.is_stopping:
