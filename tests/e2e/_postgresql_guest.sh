@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
-# The part of soak_postgresql.py that runs in the guest: PostgreSQL on ext4 on a served stack whose
-# server is killed in the middle of pgbench, several rounds.
-# usage: _postgresql_guest.sh IMBREX DATA ROUNDS STACK [NODE.KEY=VALUE ...]
+# The part of soak_postgresql.py and soak_array_postgresql.py that runs in the guest: PostgreSQL on ext4 on a served stack
+# whose server is killed in the middle of pgbench, several rounds.
+# usage: [SIZE=384MiB] [PHASES='PHASE ...'] _postgresql_guest.sh IMBREX DATA ROUNDS STACK [NODE.KEY=VALUE ...]
+# PHASES: of a stack whose top is `array` over `disk-0` and `disk-1`. Before the kill of each round a member fails and is
+# replaced and rebuilt under load; then the other one brings the array into the phase of the round: `healthy`,
+# `degraded`, `rebuilding`, `scrubbing`.
 set -eu
+read -ra phases <<<"${PHASES:-}"
 imbrex=$1 data=$2 rounds=$3 stack=$4
 shift 4
 settings=()
@@ -41,7 +45,7 @@ serve() {
   for _ in $(seq $((patience_s * 10))); do
     if [ -S "$socket" ]; then
       connected=0
-      timeout "$patience_s" nbd-client -unix "$socket" /dev/nbd0 -N "$stack" -timeout "$patience_s" >/dev/null 2>&1 || connected=$?
+      timeout "$patience_s" nbd-client -unix "$socket" /dev/nbd0 -N "$(basename "$stack" .toml)" -timeout "$patience_s" >/dev/null 2>&1 || connected=$?
       [ "$connected" -ne 0 ] || return 0
       [ "$connected" -ne 124 ] || { echo "a client that connected was not answered"; cat /tmp/serve.log; exit 1; }
     fi
@@ -51,16 +55,69 @@ serve() {
   echo "the server is not ready"; cat /tmp/serve.log; exit 1
 }
 
+# A process that has been told to end may take a moment longer.
+unmount() {
+  for _ in $(seq 300); do umount "$mountpoint" 2>/dev/null && break; sleep 0.2; done
+  ! mountpoint -q "$mountpoint" || { echo "still mounted"; false; }
+}
+
 as_postgres() { setpriv --reuid=postgres --regid=postgres --clear-groups env HOME=/tmp PATH="$bin:$PATH" "$@"; }
 
 committed() { as_postgres psql -h /tmp -At bench -c 'select count(*) from pgbench_history'; }
 
-"$imbrex" create "$stack" --data "$data" --size 384MiB "${settings[@]}"
+# Waits until so many more transactions of pgbench are committed. It must not have ended, nor have seen an error.
+more_transactions() {
+  local goal=$(($(committed) + $1))
+  for _ in $(seq $((patience_s * 5))); do
+    before=$(committed)
+    [ "$before" -lt "$goal" ] || break
+    sleep 0.2
+  done
+  [ "$before" -ge "$goal" ] || { echo "round $round: only $before of $goal transactions"; cat /tmp/pgbench.log; false; }
+  ! grep -iE 'error|fatal|panic|aborted' /tmp/pgbench.log || { echo "round $round: pgbench has seen an error"; false; }
+}
+
+control() { timeout "$patience_s" "$imbrex" control "$socket.control" "$@" >/tmp/control.log || { cat /tmp/control.log /tmp/serve.log; false; }; }
+
+# What a start has begun by itself goes on until the array is whole.
+wait_until_whole() {
+  for _ in $(seq $((patience_s * 5))); do
+    control --json array status
+    ! grep -q '"members_lacking":0' /tmp/control.log || return 0
+    sleep 0.2
+  done
+  echo "a member still lacks blocks"; cat /tmp/control.log; false
+}
+
+# A member goes and another disk takes its place, under load.
+live_through() {
+  control disk-1 fail
+  more_transactions "$transactions"
+  control disk-1 replace
+  control array rebuild &
+  local rebuild=$!
+  more_transactions "$transactions"
+  wait "$rebuild"
+  said "round $round: pgbench went on while disk-1 failed, was replaced and rebuilt"
+  case $1 in
+    degraded | rebuilding) control disk-0 fail ;;
+  esac
+  case $1 in
+    rebuilding)
+      control disk-0 replace
+      # The kill ends it.
+      control array rebuild --rate 1MiB/s >/dev/null 2>&1 &
+      ;;
+    scrubbing) control array scrub --rate 1MiB/s >/dev/null 2>&1 & ;;
+  esac
+}
+
+"$imbrex" create "$stack" --data "$data" --size "${SIZE:-384MiB}" "${settings[@]}"
 serve
 mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/nbd0
 mount /dev/nbd0 "$mountpoint"
 install -d -o postgres -g postgres -m 700 "$mountpoint/data"
-as_postgres initdb --data-checksums -D "$mountpoint/data" -A trust >/dev/null
+as_postgres initdb --no-sync --data-checksums -D "$mountpoint/data" -A trust >/dev/null
 cat >>"$mountpoint/data/postgresql.conf" <<CONF
 listen_addresses = ''
 unix_socket_directories = '/tmp'
@@ -79,14 +136,10 @@ sync
 said "pgbench is initialised"
 
 for round in $(seq "$rounds"); do
-  goal=$(($(committed) + transactions))
   as_postgres pgbench -h /tmp -c 4 -T $((2 * patience_s)) bench >/tmp/pgbench.log 2>&1 &
-  for _ in $(seq $((patience_s * 5))); do
-    before=$(committed)
-    [ "$before" -lt "$goal" ] || break
-    sleep 0.2
-  done
-  [ "$before" -ge "$goal" ] || { echo "round $round: only $before of $goal transactions"; cat /tmp/pgbench.log; false; }
+  phase=${phases[round - 1]:-}
+  [ -z "$phase" ] || live_through "$phase"
+  more_transactions "$transactions"
   kill -9 "$server"
   wait "$server" 2>/dev/null || true
   # Fails the requests that were in flight, which would wait for the time-out otherwise.
@@ -94,8 +147,7 @@ for round in $(seq "$rounds"); do
   # What PostgreSQL and the kernel still hold in memory is lost, as after a power cut of the client.
   as_postgres pg_ctl -D "$mountpoint/data" -m immediate -w -t "$patience_s" stop >/dev/null 2>&1 || pkill -9 postgres || true
   pkill pgbench || true
-  for _ in $(seq 300); do umount "$mountpoint" 2>/dev/null && break; sleep 0.2; done
-  ! mountpoint -q "$mountpoint" || { echo "still mounted"; false; }
+  unmount
   rm -f "$socket"
   serve
   mount /dev/nbd0 "$mountpoint"
@@ -107,17 +159,19 @@ for round in $(seq "$rounds"); do
     where a.amname = 'btree' and c.relkind = 'i'" >/dev/null
   as_postgres pg_ctl -D "$mountpoint/data" -m fast -w -t "$patience_s" stop >/dev/null
   as_postgres pg_checksums --check -D "$mountpoint/data" >/tmp/checksums.log || { cat /tmp/checksums.log; exit 1; }
-  umount "$mountpoint"
+  unmount
   e2fsck -fn /dev/nbd0 >/tmp/fsck.log 2>&1 || { cat /tmp/fsck.log; exit 1; }
   mount /dev/nbd0 "$mountpoint"
   as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t "$patience_s" start >/dev/null
-  said "round $round: $before transactions seen before the kill, $after after it; checksums, amcheck and e2fsck clean"
+  [ -z "$phase" ] || wait_until_whole
+  said "round $round${phase:+, $phase}: $before transactions seen before the kill, $after after it; checksums, amcheck and e2fsck clean"
 done
 as_postgres pg_ctl -D "$mountpoint/data" -m fast -w -t "$patience_s" stop >/dev/null
-umount "$mountpoint"
+unmount
 nbd-client -d /dev/nbd0 >/dev/null
 kill "$server"
 wait "$server"
+[ -z "${PHASES:-}" ] || { "$imbrex" check "$data" --data && echo "check --data is clean"; }
 python3 - <<'REPORT'
 import json
 run = json.load(open("/tmp/report.json"))["runs"][0]

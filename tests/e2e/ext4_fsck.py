@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """ext4 on a served stack of each system: files written, unmounted, the server restarted, `e2fsck -f` clean, and the
-files as they were."""
+files as they were. A member of an array of copies fails and is replaced and rebuilt while files are written."""
 
 import hashlib
 import pathlib
@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 
+from _array import check_image, stack_file
 from _serving import IMBREX, SCRATCH, need, need_mount
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "workloads"))
@@ -16,23 +17,39 @@ from recording.server import Imbrex
 
 need("nbdfuse", "fusermount3", "mkfs.ext4", "e2fsck", "losetup")
 need_mount()
-DEVICE_BYTES = 2 << 30
 FILES = 400
 
 
-def play(stack):
+def replace_member(server):
+    """Has a member fail and another file take its place. Answers the rebuild, which goes on."""
+    def command(*words):
+        return [IMBREX, "control", f"{server.socket}.control", *words]
+
+    subprocess.run(command("disk-1", "fail"), check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(command("disk-1", "replace"), check=True, stdout=subprocess.DEVNULL, timeout=60)
+    return subprocess.Popen(command("array", "rebuild"), stdout=subprocess.DEVNULL)
+
+
+def play(name, stack, device_bytes):
     rng = random.Random(1)
-    server = Imbrex(SCRATCH / stack, IMBREX, stack, DEVICE_BYTES)
-    device = Device(SCRATCH / stack, server)
+    folder = SCRATCH / name
+    folder.mkdir()
+    server = Imbrex(folder, IMBREX, stack, device_bytes)
+    device = Device(folder, server)
     hashes = {}
     try:
         device.prepare()
+        rebuild = None
         for number in range(FILES):
+            if name == "raid1" and number == FILES // 3:
+                rebuild = replace_member(server)
             contents = rng.randbytes(rng.randint(1, 2 << 20))
             path = device.root / f"{number % 7}" / f"{number}"
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(contents)
             hashes[path] = hashlib.sha256(contents).digest()
+        if rebuild:
+            assert rebuild.wait(timeout=300) == 0, "the rebuild has failed"
         for path in rng.sample(sorted(hashes), FILES // 3):
             path.unlink()
             del hashes[path]
@@ -48,8 +65,10 @@ def play(stack):
             assert hashlib.sha256(path.read_bytes()).digest() == digest, f"{path} has changed"
     finally:
         device.detach()
+    if name == "raid1":
+        check_image(server.data)
 
 
 for stack in ("pore", "hwsr", "s-block"):
-    (SCRATCH / stack).mkdir()
-    play(stack)
+    play(stack, stack, 2 << 30)
+play("raid1", stack_file("mirror", 2), 1 << 30)

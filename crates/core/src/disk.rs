@@ -66,6 +66,9 @@ pub trait Disk {
     ) -> Result<(), CommandError> {
         Err(CommandError::NotTaken)
     }
+    /// The nodes above have lost the disk, and nothing is submitted to it any more: what is in flight
+    /// ends soon, even where the medium never answers.
+    fn abandon(&mut self) {}
 }
 
 /// What a disk is made of.

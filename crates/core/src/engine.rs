@@ -289,6 +289,7 @@ impl Engine {
             while let Some(disk) = stack.poll_failed_disk() {
                 // What hangs would never end otherwise. A disk that takes no faults has none.
                 let _ = disks[usize::from(disk.0)].set_fault(now, Fault::None, buffers);
+                disks[usize::from(disk.0)].abandon();
                 progressed = true;
             }
             while let Some(reply) = stack.poll_command_reply() {
@@ -329,6 +330,7 @@ fn handle_command(
                 {
                     // What hangs would never end otherwise. A disk that takes no faults has none.
                     let _ = disks[usize::from(disk.0)].set_fault(now, Fault::None, buffers);
+                    disks[usize::from(disk.0)].abandon();
                 }
             }
         },

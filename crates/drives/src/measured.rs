@@ -59,6 +59,10 @@ impl Disk for MeasuredDisk {
     fn next_event(&self) -> Option<Instant> {
         self.disk.next_event()
     }
+
+    fn abandon(&mut self) {
+        self.disk.abandon();
+    }
 }
 
 #[cfg(test)]

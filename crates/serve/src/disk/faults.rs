@@ -211,6 +211,10 @@ impl Disk for FaultyDisk {
         answer.into_iter().chain(self.disk.next_event()).min()
     }
 
+    fn abandon(&mut self) {
+        self.disk.abandon();
+    }
+
     fn set_fault(
         &mut self,
         _now: Instant,

@@ -3,7 +3,7 @@
 use super::bounce::{Bounce, Spare};
 use super::open_files::OpenFiles;
 use super::watch::Watch;
-use super::workers::{Task, Workers, read_at, write_at, write_zeroes, zero_at};
+use super::workers::{Task, Workers, read_at, write_at, zero_anyhow, zero_at};
 use crate::clock::Waker;
 use crate::file_kind::{self, Accepted};
 use crate::image::needed_bytes;
@@ -96,13 +96,15 @@ enum Key {
 
 /// A file or a block device as a disk.
 ///
-/// With the page cache, reads of cached data and all writes happen at once, on the thread of the
-/// engine; reads that would wait for the medium go to threads. With direct I/O reads and writes all
-/// go to threads. Every flush is an `fdatasync` on a thread, unless nothing was written since the
-/// last one; one at a time answers all flushes and durable writes that came before it began. After
-/// one has failed nobody knows what the medium holds: from then on every write and flush fails,
-/// and reads go on. A disk that has gone, or a file that was cut, is lost: from then on everything
-/// ends with [`IoError::Lost`]. Of memory ([`Memory`](super::Memory)) a flush waits for nothing.
+/// With the page cache, reads of cached data and all writes happen at once, on the thread of
+/// the engine; reads that would wait for the medium go to threads. So does what changes a block
+/// device: one that hangs must not hold up the others. With direct I/O reads and writes all go
+/// to threads. Every flush is an `fdatasync` on a thread, unless nothing was written since the
+/// last one; one at a time answers all flushes and durable writes that came before it began.
+/// After one has failed nobody knows what the medium holds: from then on every write and flush
+/// fails, and reads go on. A disk that has gone, or a file that was cut, is lost: from then on
+/// everything ends with [`IoError::Lost`]. Of memory ([`Memory`](super::Memory)) a flush waits
+/// for nothing.
 pub struct FileDisk {
     geometry: Geometry,
     watch: Watch,
@@ -116,12 +118,18 @@ pub struct FileDisk {
     synchronising: bool,
     /// Answered by the synchronisation that is running.
     covered: Vec<RequestId>,
+    /// Reads and writes that threads carry out.
+    on_threads: Vec<RequestId>,
+    /// The nodes above have lost the disk: nobody waits for what threads still do.
+    is_abandoned: bool,
     /// To be answered by the next one.
     waiting: Vec<RequestId>,
     /// What is written is as durable as it is to be.
     is_memory: bool,
     /// On a medium, so that a read may have to wait; memory file systems know no read that would not.
     may_block: bool,
+    /// A block device. Where it hangs a write waits for it, even one into the page cache.
+    is_device: bool,
     spare: Spare,
 }
 
@@ -184,6 +192,8 @@ impl FileDisk {
             return Err(DiskError::TooShort { path: path.to_owned(), bytes, needed });
         }
         let file_system = rustix::fs::fstatfs(&file).map_err(|errno| error(errno.into()))?;
+        // The node of a device lies on a file system in memory; its blocks do not.
+        let is_device = !file.metadata().map_err(error)?.is_file();
         let file = Arc::new(file);
         let watch = Watch::new(path, &file, needed).map_err(error)?;
         Ok(FileDisk {
@@ -197,9 +207,12 @@ impl FileDisk {
             failed: false,
             synchronising: false,
             covered: Vec::new(),
+            on_threads: Vec::new(),
+            is_abandoned: false,
             waiting: Vec::new(),
             is_memory: false,
-            may_block: !MEMORY_FILE_SYSTEMS.contains(&(file_system.f_type as i64)),
+            may_block: is_device || !MEMORY_FILE_SYSTEMS.contains(&(file_system.f_type as i64)),
+            is_device,
             spare: Spare::default(),
         })
     }
@@ -271,11 +284,7 @@ impl FileDisk {
         self.watch.look(&self.file)?;
         self.dirty = true;
         let (offset, length) = (offset_of(extent), extent.blocks.bytes());
-        let zeroed = match zero_at(&self.file, offset, length, may_unmap) {
-            Ok(false) => write_zeroes(&self.file, offset, length),
-            result => result.map(|_| ()),
-        };
-        zeroed.map_err(|errno| self.io_error(errno))
+        zero_anyhow(&self.file, offset, length, may_unmap).map_err(|errno| self.io_error(errno))
     }
 
     /// Makes everything written so far durable, on the calling thread.
@@ -349,33 +358,47 @@ impl FileDisk {
     ) {
         let task =
             Task::Read { offset: offset + filled as u64, bytes: self.spare.take(length - filled) };
+        self.on_threads.push(id);
         self.workers.start(Key::Read { id, buffer, filled }, task);
     }
 
     fn write(&mut self, id: RequestId, offset: u64, bytes: &[u8], durable: bool) {
         self.dirty = true;
-        if !self.direct {
+        if !self.direct && !self.is_device {
             let result = write_at(&self.file, offset, bytes);
             return self.finish_write(id, durable, result);
         }
         let mut bounce = self.spare.take(bytes.len());
         bounce.bytes_mut().copy_from_slice(bytes);
-        let task = Task::Write { offset, bytes: bounce };
-        self.workers.start(Key::Write { id, durable }, task);
+        self.write_on_thread(id, durable, Task::Write { offset, bytes: bounce });
     }
 
     fn zero(&mut self, id: RequestId, offset: u64, length: u64, operation: Operation) {
         let may_unmap = matches!(operation, Operation::Zero { may_unmap: true, .. });
         self.dirty = true;
         let durable = operation.is_durable();
+        if self.is_device {
+            let task = Task::Zero { offset, length, may_unmap };
+            return self.write_on_thread(id, durable, task);
+        }
         match zero_at(&self.file, offset, length, may_unmap) {
             Ok(true) => self.finish_write(id, durable, Ok(())),
             Ok(false) => {
                 let task = Task::WriteZeroes { offset, length };
-                self.workers.start(Key::Write { id, durable }, task);
+                self.write_on_thread(id, durable, task);
             }
             Err(errno) => self.finish_with(id, Err(errno)),
         }
+    }
+
+    fn write_on_thread(&mut self, id: RequestId, durable: bool, task: Task) {
+        self.on_threads.push(id);
+        self.workers.start(Key::Write { id, durable }, task);
+    }
+
+    fn came_back(&mut self, id: RequestId) {
+        let index = self.on_threads.iter().position(|other| *other == id);
+        self.on_threads.swap_remove(index.expect("a thread had it"));
     }
 
     fn finish_write(&mut self, id: RequestId, durable: bool, result: Result<(), Errno>) {
@@ -503,14 +526,19 @@ impl Disk for FileDisk {
     #[inline]
     fn poll(&mut self, _now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
         while let Some(done) = self.workers.poll() {
+            if self.is_abandoned {
+                continue;
+            }
             match done.key {
                 Key::Read { id, buffer, filled } => {
+                    self.came_back(id);
                     let bytes = buffers.bytes_mut(buffer).expect(BYTES);
                     bytes[filled..].copy_from_slice(done.bytes.bytes());
                     self.spare.give_back(done.bytes);
                     self.finish_with(id, done.result);
                 }
                 Key::Write { id, durable } => {
+                    self.came_back(id);
                     self.spare.give_back(done.bytes);
                     // It was written at some time before now, perhaps during a synchronisation.
                     self.dirty = true;
@@ -524,6 +552,14 @@ impl Disk for FileDisk {
 
     fn next_event(&self) -> Option<Instant> {
         (!self.done.is_empty()).then_some(Instant::ZERO)
+    }
+
+    fn abandon(&mut self) {
+        self.is_abandoned = true;
+        let waiting = self.covered.drain(..).chain(self.waiting.drain(..));
+        for id in self.on_threads.drain(..).chain(waiting) {
+            self.done.push_back(DiskCompletion { id, result: Err(IoError::Lost) });
+        }
     }
 }
 

@@ -184,4 +184,8 @@ impl Disk for HeldDisk {
     fn next_event(&self) -> Option<Instant> {
         if self.done.is_empty() { self.disk.borrow().next_event() } else { Some(Instant::ZERO) }
     }
+
+    fn abandon(&mut self) {
+        self.disk.borrow_mut().abandon();
+    }
 }

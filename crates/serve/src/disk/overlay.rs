@@ -171,6 +171,10 @@ impl Disk for OverlaidDisk {
             false => Some(Instant::ZERO),
         }
     }
+
+    fn abandon(&mut self) {
+        self.disk.abandon();
+    }
 }
 
 const BYTES: &str = "the buffers of a server hold bytes";

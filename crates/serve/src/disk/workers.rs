@@ -28,6 +28,8 @@ pub(super) enum Task {
     Read { offset: u64, bytes: Bounce },
     /// Write the bytes to the offset.
     Write { offset: u64, bytes: Bounce },
+    /// Zero the bytes by the shortest way there is.
+    Zero { offset: u64, length: u64, may_unmap: bool },
     /// Write zeroes, where the file system has no shorter way.
     WriteZeroes { offset: u64, length: u64 },
     /// Make everything written so far durable.
@@ -129,6 +131,10 @@ impl Drop for EndOfProcess {
 impl<K> Drop for Workers<K> {
     fn drop(&mut self) {
         self.tasks = None;
+        if self.outstanding > 0 {
+            // The disk is lost, and may hang: nobody waits for it. The threads end with what they do.
+            return;
+        }
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so; there is nobody left to tell.
             let _ = thread.join();
@@ -144,6 +150,9 @@ fn carry_out<K>(file: &File, key: K, task: Task) -> Done<K> {
     let (result, bytes) = match task {
         Task::Read { offset, mut bytes } => (read_at(file, offset, bytes.bytes_mut()), bytes),
         Task::Write { offset, bytes } => (write_at(file, offset, bytes.bytes()), bytes),
+        Task::Zero { offset, length, may_unmap } => {
+            (zero_anyhow(file, offset, length, may_unmap), Bounce::default())
+        }
         Task::WriteZeroes { offset, length } => {
             (write_zeroes(file, offset, length), Bounce::default())
         }
@@ -208,8 +217,21 @@ pub(super) fn zero_at(
     }
 }
 
+/// Zeroes a range by the shortest way there is, or writes zeroes.
+pub(super) fn zero_anyhow(
+    file: &File,
+    offset: u64,
+    length: u64,
+    may_unmap: bool,
+) -> Result<(), Errno> {
+    match zero_at(file, offset, length, may_unmap)? {
+        true => Ok(()),
+        false => write_zeroes(file, offset, length),
+    }
+}
+
 /// Writes zeroes to a range.
-pub(super) fn write_zeroes(file: &File, mut offset: u64, length: u64) -> Result<(), Errno> {
+fn write_zeroes(file: &File, mut offset: u64, length: u64) -> Result<(), Errno> {
     let mut zeroes = Bounce::new(ZEROES.min(length as usize));
     zeroes.bytes_mut().fill(0);
     let end = offset + length;
