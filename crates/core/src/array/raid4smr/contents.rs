@@ -30,7 +30,14 @@ impl Contents {
     /// Nothing written, over homes and so many slots.
     pub fn new(bands: HomeBands, homes: usize, slot_rows: u64) -> Contents {
         let homes = core::iter::repeat_with(Bits::default).take(homes).collect();
-        Contents { bands, homes, slots: Bits::default(), slot_rows, first_block: 0, prepared: Vec::new() }
+        Contents {
+            bands,
+            homes,
+            slots: Bits::default(),
+            slot_rows,
+            first_block: 0,
+            prepared: Vec::new(),
+        }
     }
 
     /// The rows of the data disk and the parity disk begin at this block.

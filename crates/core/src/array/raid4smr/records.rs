@@ -103,14 +103,31 @@ impl Written {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Said {
     Write(Written),
-    Settled { before: u64 },
-    Zeroed { stamp: u64, first: u64, blocks: u64 },
-    Begun { band_row: u64, to: u64 },
+    Settled {
+        before: u64,
+    },
+    Zeroed {
+        stamp: u64,
+        first: u64,
+        blocks: u64,
+    },
+    Begun {
+        band_row: u64,
+        to: u64,
+    },
     /// Runs of places of the band row, from its first one.
-    Held { runs: Vec<(u64, u64)> },
+    Held {
+        runs: Vec<(u64, u64)>,
+    },
     /// Blocks of the band row that were changed before this stamp, or by it, are at home.
-    Collected { band_row: u64, to: u64, stamp: u64 },
-    Undone { number: u64 },
+    Collected {
+        band_row: u64,
+        to: u64,
+        stamp: u64,
+    },
+    Undone {
+        number: u64,
+    },
 }
 
 impl Said {
@@ -124,10 +141,13 @@ impl Said {
         match self {
             Said::Write(written) => (RECORD_WRITE, written.payload()),
             Said::Settled { before } => (RECORD_SETTLED, numbers(&[*before])),
-            Said::Zeroed { stamp, first, blocks } => (RECORD_ZEROED, numbers(&[*stamp, *first, *blocks])),
+            Said::Zeroed { stamp, first, blocks } => {
+                (RECORD_ZEROED, numbers(&[*stamp, *first, *blocks]))
+            }
             Said::Begun { band_row, to } => (RECORD_BEGUN, numbers(&[*band_row, *to])),
             Said::Held { runs } => {
-                let all: Vec<u64> = runs.iter().flat_map(|(start, length)| [*start, *length]).collect();
+                let all: Vec<u64> =
+                    runs.iter().flat_map(|(start, length)| [*start, *length]).collect();
                 (RECORD_HELD, numbers(&all))
             }
             Said::Collected { band_row, to, stamp } => {
@@ -192,7 +212,8 @@ mod tests {
 
     #[test]
     fn what_was_said_comes_back() {
-        let block = |block, slot| WrittenBlock { block, stamp: 2 * block, place: block + 7, slot, sum: !0 };
+        let block =
+            |block, slot| WrittenBlock { block, stamp: 2 * block, place: block + 7, slot, sum: !0 };
         let blocks = Vec::from([block(5, None), block(6, Some(3)), block(7, Some(9))]);
         for said in [
             Said::Write(Written { number: 4, blocks }),

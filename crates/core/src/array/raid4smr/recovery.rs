@@ -109,7 +109,8 @@ impl AfterCrash {
                     for (at, block) in written.blocks.iter().enumerate() {
                         let band_row = directory.band_row_of(block.place) as usize;
                         let Some(lies) = band_rows.get(band_row) else { continue };
-                        let home = lies * contents.bands().band_blocks() + directory.offset_of(block.place);
+                        let home = lies * contents.bands().band_blocks()
+                            + directory.offset_of(block.place);
                         let (column, row) = match block.slot {
                             Some(slot) => (contents.data(), slot),
                             None => (directory.home_of(block.place), home),
@@ -160,7 +161,9 @@ impl AfterCrash {
                         return Ok(());
                     }
                     let replayed = self.replay(directory, contents);
-                    replayed.map_err(|_| OpenError::damaged("record", "it speaks of what is not there"))?;
+                    replayed.map_err(|_| {
+                        OpenError::damaged("record", "it speaks of what is not there")
+                    })?;
                     self.step = Step::Writing;
                 }
                 Step::Reading => self.write_parity(word, contents, rows, ctx),
@@ -197,7 +200,13 @@ impl AfterCrash {
         }
     }
 
-    fn read_more(&mut self, word: u64, contents: &Contents, rows: &mut Rows, ctx: &mut Context<'_>) {
+    fn read_more(
+        &mut self,
+        word: u64,
+        contents: &Contents,
+        rows: &mut Rows,
+        ctx: &mut Context<'_>,
+    ) {
         while (self.outstanding as usize) < READS_MAX && self.asked < self.checks.len() {
             let at = self.asked;
             self.asked += 1;
@@ -205,14 +214,19 @@ impl AfterCrash {
             check.buffer = ctx.allocate(check.rows.blocks);
             let (column, of_rows, buffer) = (check.column, check.rows, check.buffer);
             let operation = (Operation::Read, Cause::Metadata);
-            let issued = rows.issue(word | at as u64, column, operation, of_rows, buffer, contents, ctx);
+            let issued =
+                rows.issue(word | at as u64, column, operation, of_rows, buffer, contents, ctx);
             debug_assert_eq!(issued, 1, "a check is one run of a member");
             self.outstanding += issued;
         }
     }
 
     /// Takes the records back in their order, those blocks of them that are there.
-    fn replay(&mut self, directory: &mut Directory, contents: &mut Contents) -> Result<(), StateError> {
+    fn replay(
+        &mut self,
+        directory: &mut Directory,
+        contents: &mut Contents,
+    ) -> Result<(), StateError> {
         let nonsense = || StateError::new("something that is not there");
         let undone: BTreeSet<u64> = self.said.iter().filter_map(Said::undone).collect();
         let band_blocks = contents.bands().band_blocks();
@@ -266,7 +280,8 @@ impl AfterCrash {
                     let rows = Extent::new(to * band_blocks, band_blocks);
                     contents.clear_homes(rows);
                     for (start, length) in &held {
-                        let end = start.checked_add(*length).filter(|end| *end <= band_blocks * homes);
+                        let end =
+                            start.checked_add(*length).filter(|end| *end <= band_blocks * homes);
                         for at in *start..end.ok_or_else(nonsense)? {
                             contents.hold((at % homes) as usize, rows.start.0 + at / homes, true);
                         }
@@ -301,7 +316,10 @@ impl AfterCrash {
                 continue;
             }
             let mut end = first + 1;
-            while end - first < ROWS_MAX && self.rows.contains(&end) && contents.held(end) == columns {
+            while end - first < ROWS_MAX
+                && self.rows.contains(&end)
+                && contents.held(end) == columns
+            {
                 self.rows.remove(&end);
                 end += 1;
             }
@@ -311,14 +329,16 @@ impl AfterCrash {
                 let buffer = ctx.allocate(BlockCount(end - first));
                 self.buffers.push(buffer);
                 let operation = (Operation::Read, Cause::Parity);
-                self.outstanding += rows.issue(word, column, operation, self.now, buffer, contents, ctx);
+                self.outstanding +=
+                    rows.issue(word, column, operation, self.now, buffer, contents, ctx);
             }
             return;
         }
         self.step = Step::Flushing;
         for column in 0..contents.columns() {
             let (operation, none) = ((Operation::Flush, Cause::Metadata), BufferSlice::EMPTY);
-            self.outstanding += rows.issue(word, column, operation, Extent::EMPTY, none, contents, ctx);
+            self.outstanding +=
+                rows.issue(word, column, operation, Extent::EMPTY, none, contents, ctx);
         }
     }
 

@@ -23,7 +23,8 @@ impl Directory {
         }
         self.live.put(words);
         self.slots.put(words);
-        let mut slots: Vec<(Place, u64)> = self.slot_of.iter().map(|(place, slot)| (*place, *slot)).collect();
+        let mut slots: Vec<(Place, u64)> =
+            self.slot_of.iter().map(|(place, slot)| (*place, *slot)).collect();
         slots.sort_unstable();
         words.put_u64(slots.len() as u64);
         for (place, slot) in slots {
@@ -145,7 +146,8 @@ impl Directory {
         if !self.appends() {
             for home in 0..self.homes {
                 let ends = (0..self.band_blocks).rev();
-                let is_live = |offset: &u64| self.live.get(places.start.0 + offset * self.homes + home);
+                let is_live =
+                    |offset: &u64| self.live.get(places.start.0 + offset * self.homes + home);
                 let end = ends.clone().find(is_live).map_or(0, |last| last + 1);
                 self.written_ends[(band_row * self.homes + home) as usize] = end;
             }

@@ -43,7 +43,10 @@ impl Raid4Smr {
     pub(super) fn change_or_wait(&mut self, job: u32, ctx: &mut Context<'_>) {
         let request = self.rows.jobs.request(job);
         let needed = self.room_for(request.extent.blocks.0);
-        if self.quiet != Quiet::No || !self.held_back.is_empty() || !self.notes.keeper.ledger.reserve(needed) {
+        if self.quiet != Quiet::No
+            || !self.held_back.is_empty()
+            || !self.notes.keeper.ledger.reserve(needed)
+        {
             return self.held_back.push_back(job);
         }
         self.changing += 1;
@@ -153,9 +156,8 @@ impl Raid4Smr {
     fn changes_what_stands(&self, task: u32) -> bool {
         let entry = &self.rows.tasks[task];
         let rows = entry.rows.start.0..entry.rows.end().0;
-        rows.zip(&entry.written).any(|(row, written)| {
-            !written.is_empty() && !self.contents.held(row).is_empty()
-        })
+        rows.zip(&entry.written)
+            .any(|(row, written)| !written.is_empty() && !self.contents.held(row).is_empty())
     }
 
     /// An operation of the layer's own has ended.

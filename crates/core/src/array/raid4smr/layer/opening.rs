@@ -1,13 +1,13 @@
 //! How a RAID 4SMR comes up.
 
-use super::journal::WORD_RECOVERY;
 use super::Raid4Smr;
+use super::journal::WORD_RECOVERY;
+use crate::array::RowMap;
 use crate::array::keeper::{Life, Token};
 use crate::array::member_record::RECORD_MEMBER;
 use crate::array::raid4smr::notes::TOKEN_OPENED;
 use crate::array::raid4smr::records::Said;
 use crate::array::raid4smr::recovery::AfterCrash;
-use crate::array::RowMap;
 use crate::durability::Recovery;
 use crate::error::IoError;
 use crate::layer::{Context, Port};
