@@ -149,7 +149,9 @@ impl Rows {
     /// [`start`](Self::start).
     pub fn new_write(&mut self, job: u32) -> u32 {
         let task = self.new_part(job, Work::Write, Extent::EMPTY);
-        if self.jobs.request(job).operation.is_durable() {
+        // Who notes its writes flushes behind them: a block that were durable before those of earlier tracks would
+        // be destroyed by them.
+        if self.jobs.request(job).operation.is_durable() && !self.notes_writes {
             self.tasks[task].write = Operation::Write { durability: Durability::Durable };
         }
         task

@@ -189,7 +189,8 @@ macro_rules! every_kind {
 }
 pub(crate) use every_kind;
 
-/// Arrays of RAID 4SMR with a journal. They come up with all of their members alone, so no operation may fail.
+/// Arrays of RAID 4SMR with a journal. After a power cut they come up with all of their members alone, so no
+/// operation may fail.
 pub fn durable_raid4smrs() -> [Kind; 4] {
     [
         durable_raid4smr(Placement::Append, Some(4), 40),

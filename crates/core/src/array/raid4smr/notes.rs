@@ -5,12 +5,16 @@ use crate::array::keeper::{Keeper, Token};
 use crate::error::IoError;
 use crate::layer::Context;
 use crate::ledger::When;
+use crate::operation::RequestId;
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 
 /// What the layer waits for, beside answers: that a write is noted, by its number, or a step of a collection.
 pub const TOKEN_COLLECTION: u64 = u64::MAX;
 /// That the array is up.
 pub const TOKEN_OPENED: u64 = u64::MAX - 1;
+/// That a member is out.
+pub const TOKEN_LOSS: u64 = u64::MAX - 2;
 
 /// The journal of the array, and the writes that it speaks of.
 #[derive(Debug)]
@@ -22,12 +26,16 @@ pub struct Notes {
     open: BTreeSet<u64>,
     /// All writes with a smaller number are durable on the members.
     settled: u64,
+    /// Losses that are not durable yet.
+    losses: u32,
+    /// Answers that wait for them; whether what is promised must be durable.
+    held: Vec<(RequestId, Result<(), IoError>, bool)>,
 }
 
 impl Notes {
     /// Nothing noted.
     pub fn new(keeper: Keeper) -> Notes {
-        Notes { keeper, next: 0, open: BTreeSet::new(), settled: 0 }
+        Notes { keeper, next: 0, open: BTreeSet::new(), settled: 0, losses: 0, held: Vec::new() }
     }
 
     /// Takes back the number of the next write.
@@ -79,6 +87,49 @@ impl Notes {
         if ledger.is_running() && ledger.failure().is_none() {
             let (kind, payload) = said.record();
             ledger.record(kind, &payload, ctx);
+        }
+    }
+
+    /// A member is out: nothing is answered before that is durable.
+    pub fn hold_answers(&mut self, ctx: &mut Context<'_>) {
+        if self.when_durable(TOKEN_LOSS, ctx) == When::Later {
+            self.losses += 1;
+        }
+    }
+
+    /// That a member is out is durable, or nothing can be any more.
+    pub fn loss_noted(&mut self, ctx: &mut Context<'_>) {
+        self.losses = self.losses.saturating_sub(1);
+        if self.losses == 0 {
+            for (request, result, is_promise) in core::mem::take(&mut self.held) {
+                self.answer(request, result, is_promise, ctx);
+            }
+        }
+    }
+
+    /// Nothing can be noted any more: what waits is answered with the error.
+    pub fn fail(&mut self, error: IoError, ctx: &mut Context<'_>) {
+        self.keeper.fail(error, ctx);
+        self.losses = 0;
+        for (request, _, _) in core::mem::take(&mut self.held) {
+            ctx.finish(request, Err(error));
+        }
+    }
+
+    /// Answers a request, as soon as nothing has to be durable first.
+    pub fn answer(
+        &mut self,
+        request: RequestId,
+        result: Result<(), IoError>,
+        is_promise: bool,
+        ctx: &mut Context<'_>,
+    ) {
+        if self.losses > 0 {
+            return self.held.push((request, result, is_promise));
+        }
+        match is_promise && result.is_ok() {
+            true => self.keeper.answer_when_durable(request, result, ctx),
+            false => self.keeper.answer(request, result, ctx),
         }
     }
 

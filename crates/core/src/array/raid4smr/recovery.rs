@@ -128,6 +128,16 @@ impl AfterCrash {
         }
     }
 
+    /// True when blocks were perhaps being written, or a parity was changing.
+    pub fn has_doubts(&self) -> bool {
+        let begun = self.said.iter().rev().find_map(|said| match said {
+            Said::Begun { .. } => Some(true),
+            Said::Collected { .. } => Some(false),
+            _ => None,
+        });
+        !self.checks.is_empty() || begun == Some(true)
+    }
+
     /// True when everything is as the records say.
     pub fn is_over(&self) -> bool {
         self.step == Step::Over
@@ -312,7 +322,8 @@ impl AfterCrash {
     ) {
         while let Some(first) = self.rows.pop_first() {
             let columns = contents.held(first);
-            if columns.is_empty() {
+            let has_parity = rows.members.is_present(contents.parity());
+            if columns.is_empty() || !has_parity {
                 continue;
             }
             let mut end = first + 1;
@@ -335,7 +346,8 @@ impl AfterCrash {
             return;
         }
         self.step = Step::Flushing;
-        for column in 0..contents.columns() {
+        let present = (0..contents.columns()).filter(|column| rows.members.is_present(*column));
+        for column in present.collect::<Vec<_>>() {
             let (operation, none) = ((Operation::Flush, Cause::Metadata), BufferSlice::EMPTY);
             self.outstanding +=
                 rows.issue(word, column, operation, Extent::EMPTY, none, contents, ctx);

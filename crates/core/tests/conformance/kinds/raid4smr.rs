@@ -60,8 +60,10 @@ fn kind(
         because: "what each request changes, and what it replaces, of every member; of a collection the band \
                   of a home, the sum of all, and the parity before and after",
     };
-    Kind::new(disks, keeping.is_some(), buffers, move |below| {
+    let lengths = disks.iter().map(|disk| disk.blocks.0).collect();
+    let kind = Kind::new(disks, keeping.is_some(), buffers, move |below| {
         let below: Vec<_> = below.iter().collect();
         Raid4Smr::new(settings.clone(), keeping, &below).expect("three homes")
-    })
+    });
+    Kind { whole_blocks: lengths, ..kind }
 }

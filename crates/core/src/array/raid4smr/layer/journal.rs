@@ -7,20 +7,21 @@ use super::Raid4Smr;
 use crate::array::RowMap;
 use crate::array::jobs::{EndedJob, JobOwner};
 use crate::array::keeper::{Life, Token};
-use crate::array::raid4smr::notes::{TOKEN_COLLECTION, TOKEN_OPENED};
+use crate::array::raid4smr::notes::{TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED};
 use crate::array::raid4smr::records::{Said, Written, WrittenBlock};
 use crate::array::rows::Ended;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::layer::Context;
 use crate::ledger::{LedgerEvent, When};
-use crate::operation::{Cause, Operation};
+use crate::operation::{Cause, Operation, RequestId};
 use crate::state::StateWriter;
 use alloc::vec::Vec;
 
-/// The ends of operations of the layer's own that are no collection's: of the flush before a checkpoint, and of
-/// the recovery.
+/// The ends of operations of the layer's own that are no collection's: of the flush before a checkpoint, of those
+/// behind writes that must be durable, and of the recovery.
 pub(super) const WORD_QUIET: u64 = 1 << 63;
+const WORD_FORCED: u64 = 1 << 61;
 pub(super) const WORD_RECOVERY: u64 = 1 << 62;
 
 /// Whether nothing may change, for a checkpoint.
@@ -168,6 +169,13 @@ impl Raid4Smr {
                     after.ended((word & !WORD_RECOVERY) as usize, ended.result, ctx);
                 }
             }
+            word if word & WORD_FORCED != 0 => {
+                let (request, before) = self.forced.take((word & !WORD_FORCED) as u32);
+                if ended.result.is_ok() {
+                    self.notes.settle(before, ctx);
+                }
+                self.notes.answer(request, ended.result, true, ctx);
+            }
             WORD_QUIET => self.flushed_for_checkpoint(ended.result, ctx),
             number => self.collector.ended(number, ended.result),
         }
@@ -208,7 +216,7 @@ impl Raid4Smr {
         if let JobOwner::Layer(word) = owner {
             return self.own_ended(Ended::of(word, result), ctx);
         }
-        let keeper_must_be_durable = match request.operation {
+        let is_promise = match request.operation {
             Operation::Flush => {
                 let at = self.flushes.iter().position(|(job, _)| *job == number);
                 let before = at.map(|at| self.flushes.swap_remove(at).1);
@@ -222,13 +230,23 @@ impl Raid4Smr {
                 self.changing -= 1;
                 let needed = self.room_for(request.extent.blocks.0);
                 self.notes.keeper.ledger.release_reserved(needed);
-                operation.is_durable()
+                if self.keeps() && operation.is_durable() && result.is_ok() {
+                    return self.flush_behind(request.id, ctx);
+                }
+                false
             }
         };
-        match result.is_ok() && keeper_must_be_durable {
-            true => self.notes.keeper.answer_when_durable(request.id, result, ctx),
-            false => self.notes.keeper.answer(request.id, result, ctx),
-        }
+        self.notes.answer(request.id, result, is_promise, ctx);
+    }
+
+    /// A request that has changed something is answered when that is durable.
+    fn flush_behind(&mut self, request: RequestId, ctx: &mut Context<'_>) {
+        let number = self.forced.add((request, self.notes.before_now()));
+        let operation = (Operation::Flush, Cause::Host);
+        let word = WORD_FORCED | u64::from(number);
+        let job = self.rows.jobs.begin_own(word, operation, BufferSlice::EMPTY);
+        self.rows.flush(job, &self.contents, ctx);
+        self.rows.jobs.end_part(job, Ok(()));
     }
 
     /// Takes a step towards a checkpoint. False when there is none to take.
@@ -322,6 +340,7 @@ impl Raid4Smr {
                 collector.go_on(&mut around);
             }
             Token::Layer(TOKEN_OPENED) => self.end_opening(ctx),
+            Token::Layer(TOKEN_LOSS) => self.notes.loss_noted(ctx),
             Token::Layer(number) => {
                 if let Some(task) = self.awaiting_note.remove(&number) {
                     self.rows.noted(task, number, &mut self.contents, ctx);
@@ -332,7 +351,7 @@ impl Raid4Smr {
 
     /// Nothing can be noted any more.
     fn failed(&mut self, error: IoError, ctx: &mut Context<'_>) {
-        self.notes.keeper.fail(error, ctx);
+        self.notes.fail(error, ctx);
         let mut waiting: Vec<(u64, u32)> = self.awaiting_note.drain().collect();
         waiting.sort_unstable();
         for (_, task) in waiting {

@@ -26,8 +26,8 @@ use crate::extent::Extent;
 use crate::joined::{JoinError, joined};
 use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::Start;
-use crate::map::{AddressMap, address_map};
-use crate::operation::{Completion, Operation, Request};
+use crate::map::{AddressMap, Slab, address_map};
+use crate::operation::{Completion, Operation, Request, RequestId};
 use crate::units::{BlockCount, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -60,6 +60,9 @@ pub struct Raid4Smr {
     awaiting_note: AddressMap<u32>,
     /// The numbers of writes before which a flush that was asked for makes all durable, by its job.
     flushes: Vec<(u32, u64)>,
+    /// Requests that are answered when a flush behind them has ended, and the write before which that makes all
+    /// durable.
+    forced: Slab<(RequestId, u64)>,
     /// Requests in hand that change something.
     changing: u32,
     /// Such requests that wait for a checkpoint.
@@ -139,6 +142,7 @@ impl Raid4Smr {
             notes: Notes::new(keeper),
             awaiting_note: address_map(0),
             flushes: Vec::new(),
+            forced: Slab::default(),
             changing: 0,
             held_back: VecDeque::new(),
             quiet: Quiet::No,
@@ -347,6 +351,7 @@ impl Raid4Smr {
             self.own_ended(ended, ctx);
         }
         if core::mem::take(&mut self.rows.has_changed) {
+            self.note_losses(ctx);
             let is_whole = self.can_collect();
             let (collector, around) = self.around(ctx);
             match is_whole {

@@ -2,12 +2,12 @@
 
 use super::Raid4Smr;
 use super::journal::WORD_RECOVERY;
-use crate::array::RowMap;
 use crate::array::keeper::{Life, Token};
 use crate::array::member_record::RECORD_MEMBER;
 use crate::array::raid4smr::notes::TOKEN_OPENED;
 use crate::array::raid4smr::records::Said;
 use crate::array::raid4smr::recovery::AfterCrash;
+use crate::array::{Redundancy, RowMap};
 use crate::durability::Recovery;
 use crate::error::IoError;
 use crate::layer::{Context, Port};
@@ -41,8 +41,8 @@ impl Raid4Smr {
             }
             LedgerEvent::Opened => {
                 // That members are not there must be recorded first.
-                let token = Token::Layer(TOKEN_OPENED);
-                if self.notes.keeper.ledger.answer_when_written(token) == When::Now {
+                self.note_losses(ctx);
+                if self.notes.when_durable(TOKEN_OPENED, ctx) == When::Now {
                     self.end_opening(ctx);
                 }
             }
@@ -86,7 +86,7 @@ impl Raid4Smr {
             }
         }
         self.notes.keeper.restore(&mut self.rows.members);
-        self.check_members(ctx)?;
+        self.leave_out_missing(ctx)?;
         let numbers = said.iter().filter_map(|it| match it {
             Said::Write(written) => Some(written.number + 1),
             _ => None,
@@ -94,16 +94,28 @@ impl Raid4Smr {
         if let Some(next) = numbers.max() {
             self.notes.restore(next);
         }
-        self.after_crash = Some(AfterCrash::new(said, &self.directory, &self.contents));
+        let after = AfterCrash::new(said, &self.directory, &self.contents);
+        // The sum of what is there is not the parity of a row of which a member is missing.
+        let parity = self.contents.parity();
+        let lacks = (0..parity).any(|column| !self.rows.members.has_all(column));
+        if lacks && after.has_doubts() {
+            return Err(OpenError::Io(IoError::Lost));
+        }
+        self.after_crash = Some(after);
         Ok(())
     }
 
-    /// Every member must be there, and have everything.
-    fn check_members(&self, ctx: &Context<'_>) -> Result<(), OpenError> {
-        ctx.nothing_lost()?;
-        let is_out = |port: &Port| self.notes.keeper.ledger.copy_state(*port) == CopyState::Out;
-        let copies = self.notes.keeper.copies();
-        match self.notes.keeper.all_are_in() && !copies.iter().any(is_out) {
+    /// Members that are not there, or are recorded as out, are out.
+    fn leave_out_missing(&mut self, ctx: &mut Context<'_>) -> Result<(), OpenError> {
+        for column in 0..self.contents.columns() {
+            let port = self.rows.members.port(column);
+            let is_copy_out = self.notes.keeper.has_copy(port)
+                && self.notes.keeper.ledger.copy_state(port) == CopyState::Out;
+            if ctx.is_lost(port) || is_copy_out {
+                self.rows.lost(port, &mut self.contents, ctx);
+            }
+        }
+        match self.rows.members.have_all(Redundancy::Parity) {
             true => Ok(()),
             false => Err(OpenError::Io(IoError::Lost)),
         }
@@ -140,8 +152,17 @@ impl Raid4Smr {
             return self.notes.keeper.ledger.lose_copy(port, ctx);
         }
         self.rows.lost(port, &mut self.contents, ctx);
-        if self.keeps() {
-            self.notes.keeper.note(&self.rows.members, ctx);
+    }
+
+    /// Records which members are out. No answer goes out before that is durable.
+    pub(super) fn note_losses(&mut self, ctx: &mut Context<'_>) {
+        let may_record = self.keeps() && matches!(self.notes.keeper.ledger.stage(), Stage::Running);
+        if !may_record {
+            return;
+        }
+        let out = self.notes.keeper.note(&self.rows.members, ctx);
+        if !out.is_empty() && self.notes.failure().is_none() {
+            self.notes.hold_answers(ctx);
         }
     }
 }
