@@ -86,8 +86,10 @@ fn play_durable_raid4smrs(amount: suite::Amount, lives: u64) {
                 let depth = [1, 4][(seed % 2) as usize];
                 let case =
                     suite::Case { seed, depth, asks: 60, fault: None, closes: true, bug: None };
-                let was_served = suite::lose(&kind, case, port).unwrap();
-                assert!(was_served, "seed {seed}, without member {port}");
+                for lose in [suite::lose, suite::lose_after_a_cut] {
+                    let was_served = lose(&kind, case, port).unwrap();
+                    assert!(was_served, "seed {seed}, without member {port}");
+                }
             }
         }
     }

@@ -396,6 +396,21 @@ impl World<'_> {
         Ok(was_served)
     }
 
+    /// Loses a disk for one start, behind a power cut and a start with all that has ended in order.
+    fn run_without_after_a_cut(&mut self, port: usize) -> Result<bool, Stop> {
+        let mut up = self.format()?;
+        self.serve(&mut up)?;
+        self.cut(up);
+        let mut up = self.reopen()?;
+        if self.close(&mut up)? {
+            self.oracle.close();
+        }
+        self.cut(up);
+        let was_served = self.serve_without(port, Start::Recover(Some(SET)))?;
+        self.reopen()?;
+        Ok(was_served)
+    }
+
     fn run(&mut self) -> Result<(), Stop> {
         let mut up = self.format()?;
         match self.serve(&mut up) {
@@ -443,6 +458,16 @@ pub fn run(kind: &Kind, case: Case) -> Result<Seen, String> {
 pub fn lose(kind: &Kind, case: Case, port: usize) -> Result<bool, String> {
     let lost = world(kind, case).run_without(port);
     lost.map_err(|stop| format!("port {port} lost: {}", in_words(case, stop)))
+}
+
+/// Cuts the power, brings the layer up and down again, and loses a disk before the next start: what was mended after the
+/// cut must do without the disk.
+///
+/// # Errors
+/// The rule that was broken.
+pub fn lose_after_a_cut(kind: &Kind, case: Case, port: usize) -> Result<bool, String> {
+    let lost = world(kind, case).run_without_after_a_cut(port);
+    lost.map_err(|stop| format!("port {port} lost behind a cut: {}", in_words(case, stop)))
 }
 
 fn in_words(case: Case, stop: Stop) -> String {
