@@ -17,6 +17,7 @@ mod member_record;
 mod member_status;
 mod members;
 mod missed;
+mod noting;
 mod operations;
 mod pace;
 mod patience;

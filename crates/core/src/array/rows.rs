@@ -3,6 +3,7 @@
 use super::epochs::Epochs;
 use super::jobs::Jobs;
 use super::members::{Loss, Members};
+use super::noting::Noting;
 use super::operations::{Done, Operations, Owner};
 use super::patience::Patience;
 use super::plan::{Method, Segment};
@@ -43,15 +44,6 @@ impl Ended {
     }
 }
 
-/// The end of a write that the layer has noted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct EndedWrite {
-    /// The number that the layer gave it.
-    pub number: u64,
-    /// It has come to nothing, at least in part.
-    pub has_failed: bool,
-}
-
 /// The requests of an array and their rows.
 ///
 /// A request is made of parts, one for each run of rows. A part that writes has its rows for itself, first
@@ -85,12 +77,8 @@ pub struct Rows {
     pub(super) chunk_rows: u64,
     /// Rows in which a read has found a wrong block.
     pub(super) to_repair: Vec<Extent>,
-    /// Writes wait until the layer has noted them.
-    pub(super) notes_writes: bool,
-    /// Writes that are to be noted.
-    to_note: VecDeque<u32>,
-    /// Writes that were noted and have ended, by the numbers that the layer gave them.
-    noted_ended: VecDeque<EndedWrite>,
+    /// Writes that are noted before they begin, where the layer does that.
+    pub(super) noting: Noting,
     /// No work is begun that nobody has asked for.
     pub(super) is_resting: bool,
     /// No member lacked a row when the gauges were set last.
@@ -115,9 +103,7 @@ impl Rows {
             keeps_contents: false,
             chunk_rows: CHUNK_ROWS,
             to_repair: Vec::new(),
-            notes_writes: false,
-            to_note: VecDeque::new(),
-            noted_ended: VecDeque::new(),
+            noting: Noting::default(),
             is_resting: false,
             was_whole: false,
         }
@@ -151,7 +137,7 @@ impl Rows {
         let task = self.new_part(job, Work::Write, Extent::EMPTY);
         // Who notes its writes flushes behind them: a block that were durable before those of earlier tracks would
         // be destroyed by them.
-        if self.jobs.request(job).operation.is_durable() && !self.notes_writes {
+        if self.jobs.request(job).operation.is_durable() && !self.noting.is_on {
             self.tasks[task].write = Operation::Write { durability: Durability::Durable };
         }
         task
@@ -277,9 +263,9 @@ impl Rows {
         while let Some(task) = next {
             let entry = &mut self.tasks[task];
             entry.leave_out_lost_rows(&self.members, map);
-            if self.notes_writes && entry.work == Work::Write && entry.note.is_none() {
+            if self.noting.is_on && entry.work == Work::Write && entry.note.is_none() {
                 entry.step = Step::Noting;
-                return self.to_note.push_back(task);
+                return self.noting.wait(task);
             }
             entry.step = Step::Writing;
             entry.compute_parity(ctx);
@@ -295,51 +281,6 @@ impl Rows {
                 self.end_task(task, map, ctx);
             }
         }
-    }
-
-    /// The next write that is to be noted before it begins.
-    pub(super) fn next_to_note(&mut self) -> Option<u32> {
-        self.to_note.pop_front()
-    }
-
-    /// A write cannot be noted yet: it is the next one still.
-    pub(super) fn note_later(&mut self, task: u32) {
-        self.to_note.push_front(task);
-    }
-
-    /// A write was noted under a number, and begins.
-    pub(super) fn noted<M: RowMap>(
-        &mut self,
-        task: u32,
-        number: u64,
-        map: &mut M,
-        ctx: &mut Context<'_>,
-    ) {
-        self.tasks[task].note = Some(number);
-        self.begin_writing(task, map, ctx);
-        self.settle(map, ctx);
-    }
-
-    /// A write cannot be noted: it comes to nothing.
-    pub(super) fn not_noted<M: RowMap>(
-        &mut self,
-        task: u32,
-        error: IoError,
-        map: &mut M,
-        ctx: &mut Context<'_>,
-    ) {
-        self.tasks[task].failure = Some(error);
-        let behind = self.let_go_on(task);
-        self.end_task(task, map, ctx);
-        if let Some(behind) = behind {
-            self.begin_writing(behind, map, ctx);
-        }
-        self.settle(map, ctx);
-    }
-
-    /// The next write that was noted and has ended.
-    pub(super) fn next_noted_ended(&mut self) -> Option<EndedWrite> {
-        self.noted_ended.pop_front()
     }
 
     fn write_new<M: RowMap>(&mut self, task: u32, column: usize, map: &M, ctx: &mut Context<'_>) {
@@ -364,7 +305,7 @@ impl Rows {
     }
 
     /// The part behind one that has begun to write may, if it is ready.
-    fn let_go_on(&mut self, task: u32) -> Option<u32> {
+    pub(super) fn let_go_on(&mut self, task: u32) -> Option<u32> {
         let entry = &mut self.tasks[task];
         let behind = entry.turn.behind.take();
         if let Some(job) = entry.job {
@@ -539,7 +480,7 @@ impl Rows {
         let Task { job, work, rows, turn: Turn { lane, .. }, in_odd_epoch, has_sums, note, .. } =
             *entry;
         if let Some(number) = note {
-            self.noted_ended.push_back(EndedWrite { number, has_failed: result.is_err() });
+            self.noting.write_ended(number, result.is_err());
         }
         if has_sums {
             map.release_sums(rows);

@@ -37,7 +37,7 @@ pub(super) enum Quiet {
 
 impl Raid4Smr {
     pub(super) fn keeps(&self) -> bool {
-        self.rows.notes_writes
+        self.rows.noting.is_on
     }
 
     /// A request that changes something begins, or waits for a checkpoint.
@@ -102,13 +102,13 @@ impl Raid4Smr {
 
     /// Notes the writes that are ready, and lets them begin.
     fn note_writes(&mut self, ctx: &mut Context<'_>) {
-        while let Some(task) = self.rows.next_to_note() {
+        while let Some(task) = self.rows.noting.next_waiting() {
             if let Some(error) = self.notes.failure() {
                 self.rows.not_noted(task, error, &mut self.contents, ctx);
                 continue;
             }
             if !self.notes.keeper.ledger.has_room_to_finish(1) {
-                return self.rows.note_later(task);
+                return self.rows.noting.later(task);
             }
             let number = self.notes.begin_write();
             let written = self.written_by(task, number, ctx);
@@ -186,7 +186,7 @@ impl Raid4Smr {
         loop {
             self.note_writes(ctx);
             self.recover_on(ctx);
-            while let Some(ended) = self.rows.next_noted_ended() {
+            while let Some(ended) = self.rows.noting.next_ended() {
                 self.notes.write_ended(ended.number, ended.has_failed, ctx);
             }
             if let Some(ended) = self.rows.jobs.next_ended() {

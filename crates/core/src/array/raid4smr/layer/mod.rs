@@ -135,7 +135,7 @@ impl Raid4Smr {
             }
         };
         let mut rows = Rows::new(columns, settings.spares, false);
-        rows.notes_writes = keeping.is_some();
+        rows.noting.is_on = keeping.is_some();
         let mut contents = Contents::new(bands.clone(), homes, slots);
         contents.begin_at(first_block);
         let layer = Raid4Smr {
@@ -307,7 +307,7 @@ impl Raid4Smr {
     fn is_full(&self, row_ends: bool) -> bool {
         let blocks = self.run.blocks.len() as u64;
         let homes = self.contents.data() as u64;
-        self.rows.notes_writes
+        self.rows.noting.is_on
             && (blocks == WRITE_BLOCKS_MAX || row_ends && blocks + homes > WRITE_BLOCKS_MAX)
     }
 
