@@ -15,7 +15,7 @@ BLOCK = 4096
 # What is written to, and how large the images are, but for that of a span.
 SIZE = 64 << 20
 # What has no image: the errors of `create` that say so.
-NO_IMAGE = ("cannot be served", "not created and served", "keeps no journal yet")
+NO_IMAGE = ("cannot be served", "not created and served", "keeps no journal")
 
 
 def run(*words):
@@ -44,7 +44,10 @@ def read(data, state):
     text = run("inspect", data)
     assert text.returncode == 0 and "cannot be read" not in text.stdout, f"{state}: {text.stdout}{text.stderr}"
     found = journals(data)
-    assert all(found.values()), f"{state}: {found}"
+    # The copies of the journal of an array say the same. What it holds is told with one of them.
+    silent = [name for name, parts in found.items() if not parts]
+    arrays = [name for name, parts in found.items() if parts == ["array"]]
+    assert not silent or len(arrays) == 1 and all(" through its layers" in name for name in silent), f"{state}: {found}"
     assert {path.name: path.stat().st_mtime_ns for path in data.iterdir()} == before, f"{state}: something was written"
     return found
 
