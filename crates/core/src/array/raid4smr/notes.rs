@@ -90,7 +90,8 @@ impl Notes {
         }
     }
 
-    /// A member is out: nothing is answered before that is durable.
+    /// A member is out: nothing is answered before that is durable. Of a member with a copy of the journal that holds
+    /// the answers itself; homes have none.
     pub fn hold_answers(&mut self, ctx: &mut Context<'_>) {
         if self.when_durable(TOKEN_LOSS, ctx) == When::Later {
             self.losses += 1;

@@ -71,7 +71,7 @@ pub struct AfterCrash {
 }
 
 impl AfterCrash {
-    /// Takes the records behind a checkpoint. `is_clean` where the array went down in good order.
+    /// Takes the records behind a checkpoint; there are none where the array went down in good order.
     pub fn new(said: Vec<Said>, directory: &Directory, contents: &Contents) -> AfterCrash {
         let mut after = AfterCrash {
             is_there: said.iter().map(|it| vec![true; blocks_of(it)]).collect(),

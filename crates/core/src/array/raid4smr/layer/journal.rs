@@ -20,9 +20,9 @@ use alloc::vec::Vec;
 
 /// The ends of operations of the layer's own that are no collection's: of the flush before a checkpoint, of those
 /// behind writes that must be durable, and of the recovery.
-pub(super) const WORD_QUIET: u64 = 1 << 63;
-const WORD_FORCED: u64 = 1 << 61;
-pub(super) const WORD_RECOVERY: u64 = 1 << 62;
+const WORD_QUIET: u64 = 1 << 63;
+const WORD_FORCED: u64 = 1 << 62;
+pub(super) const WORD_RECOVERY: u64 = 1 << 61;
 
 /// Whether nothing may change, for a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,14 +42,20 @@ impl Raid4Smr {
 
     /// A request that changes something begins, or waits for a checkpoint.
     pub(super) fn change_or_wait(&mut self, job: u32, ctx: &mut Context<'_>) {
-        let request = self.rows.jobs.request(job);
-        let needed = self.room_for(request.extent.blocks.0);
-        if self.quiet != Quiet::No
-            || !self.held_back.is_empty()
-            || !self.notes.keeper.ledger.reserve(needed)
-        {
-            return self.held_back.push_back(job);
+        match self.held_back.is_empty() && self.may_change(job) {
+            true => self.change(job, ctx),
+            false => self.held_back.push_back(job),
         }
+    }
+
+    /// True when a request may change something now: the journal keeps room for it then.
+    fn may_change(&mut self, job: u32) -> bool {
+        let needed = self.room_for(self.rows.jobs.request(job).extent.blocks.0);
+        self.quiet == Quiet::No && self.notes.keeper.ledger.reserve(needed)
+    }
+
+    fn change(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let request = self.rows.jobs.request(job);
         self.changing += 1;
         match (self.notes.failure(), request.operation) {
             (Some(error), _) => self.rows.jobs.fail(job, error),
@@ -65,7 +71,7 @@ impl Raid4Smr {
     }
 
     /// Journal blocks for a request that changes so many blocks: each may be noted by itself, and may have a band
-    /// row collected, with a note before, what is held, and one behind. One request alone has half of a ring.
+    /// row collected, with a note before, what is held, and one behind. No request keeps more than a quarter of a ring.
     fn room_for(&self, blocks: u64) -> u64 {
         match self.keeps() {
             true => (4 * blocks + 1).min(self.room_most),
@@ -73,16 +79,14 @@ impl Raid4Smr {
         }
     }
 
-    /// Requests that wait go on, as many as there is room for.
+    /// The next request that waits goes on. False when there is none, or it must wait still.
     fn take_held_back(&mut self, ctx: &mut Context<'_>) -> bool {
         let Some(job) = self.held_back.front().copied() else { return false };
-        let needed = self.room_for(self.rows.jobs.request(job).extent.blocks.0);
-        if self.quiet != Quiet::No || !self.notes.keeper.ledger.has_spare_room(needed) {
+        if !self.may_change(job) {
             return false;
         }
-        let others = core::mem::take(&mut self.held_back);
-        self.change_or_wait(job, ctx);
-        self.held_back.extend(others.into_iter().skip(1));
+        self.held_back.pop_front();
+        self.change(job, ctx);
         true
     }
 

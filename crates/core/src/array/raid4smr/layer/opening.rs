@@ -13,7 +13,7 @@ use crate::error::IoError;
 use crate::layer::{Context, Port};
 use crate::ledger::{CopyState, LedgerEvent, Stage, When};
 use crate::lifecycle::{OpenError, Start};
-use crate::state::StateReader;
+use crate::state::{StateError, StateReader};
 use alloc::vec::Vec;
 
 impl Raid4Smr {
@@ -67,15 +67,10 @@ impl Raid4Smr {
             self.contents.take(&mut words)?;
             Ok(words.is_at_end())
         };
-        let taken: Result<bool, crate::state::StateError> = take();
-        match taken {
-            Ok(true) => {}
-            Ok(false) => return Err(OpenError::damaged("checkpoint", "it is longer than it says")),
-            Err(error) => {
-                let words = "it is not that of an array with these bands and slots";
-                debug_assert!(!error.message.is_empty());
-                return Err(OpenError::damaged("checkpoint", words));
-            }
+        let is_all: Result<bool, StateError> = take();
+        let words = "it is not that of an array with these bands and slots";
+        if !is_all.map_err(|_| OpenError::damaged("checkpoint", words))? {
+            return Err(OpenError::damaged("checkpoint", "it is longer than it says"));
         }
         let mut said = Vec::new();
         for record in &recovery.records {
