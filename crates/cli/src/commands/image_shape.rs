@@ -144,6 +144,7 @@ impl Nodes<'_> {
             Keeps::SBlocks => self.s_blocks(node)?,
             Keeps::BufferLog => self.buffer(node)?,
             Keeps::ArrayOfCopies => self.array_of_copies(node)?,
+            Keeps::ParityArray => return Err(format!("node `{name}` cannot be checked yet").into()),
             Keeps::Unreadable(why) => return Err(format!("node `{name}` {why}").into()),
         };
         Ok(match node.port("copies") {

@@ -66,6 +66,19 @@ impl Jobs {
         self.add(JobOwner::Layer(word), request)
     }
 
+    /// Takes blocks of a job, from `first` on, as a job of the layer's own. It is a part of that job, which is to be
+    /// told when it has ended.
+    pub fn begin_portion(&mut self, word: u64, job: u32, first: u64, blocks: u64) -> u32 {
+        self.jobs[job].parts += 1;
+        let whole = self.jobs[job].request;
+        let extent = Extent::new(whole.extent.start.0 + first, blocks);
+        let buffer = match whole.operation.has_data() {
+            true => whole.buffer.part(first, blocks),
+            false => whole.buffer,
+        };
+        self.add(JobOwner::Layer(word), Request { extent, buffer, ..whole })
+    }
+
     fn add(&mut self, owner: JobOwner, request: Request) -> u32 {
         self.jobs.add(Job { owner, request, parts: 1, result: Ok(()), last_write: None })
     }

@@ -34,11 +34,6 @@ impl Noting {
         self.waiting.pop_front()
     }
 
-    /// A write cannot be noted yet: it is the next one still.
-    pub fn later(&mut self, task: u32) {
-        self.waiting.push_front(task);
-    }
-
     /// A write that was noted has ended.
     pub fn write_ended(&mut self, number: u64, has_failed: bool) {
         self.ended.push_back(EndedWrite { number, has_failed });

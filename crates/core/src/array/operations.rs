@@ -100,19 +100,20 @@ impl Operations {
         }
     }
 
-    /// Empties a zone of a column.
-    pub fn reset_zone(
+    /// Sends an operation on blocks of a member that are in no row, or on a zone of it.
+    pub fn issue_at(
         &mut self,
         owner: Owner,
         (column, port): (usize, Port),
+        (operation, cause): (Operation, Cause),
         extent: Extent,
+        buffer: BufferSlice,
         ctx: &mut Context<'_>,
     ) {
-        let (rows, buffer) = (Extent::EMPTY, BufferSlice::EMPTY);
-        let serial = self.serial;
-        let entry = InFlight { owner, column, port, is_read: false, rows, buffer, serial };
+        let (rows, serial) = (Extent::EMPTY, self.serial);
+        let is_read = operation == Operation::Read;
+        let entry = InFlight { owner, column, port, is_read, rows, buffer, serial };
         let tag = self.add(entry, ctx);
-        let (operation, cause) = (Operation::ZoneReset, Cause::Cleaning);
         ctx.issue(Issue { port, operation, extent, buffer, cause, tag });
     }
 

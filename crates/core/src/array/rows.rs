@@ -263,12 +263,14 @@ impl Rows {
         while let Some(task) = next {
             let entry = &mut self.tasks[task];
             entry.leave_out_lost_rows(&self.members, map);
+            if entry.note.is_none() {
+                entry.compute_parity(ctx);
+            }
             if self.noting.is_on && entry.work == Work::Write && entry.note.is_none() {
                 entry.step = Step::Noting;
                 return self.noting.wait(task);
             }
             entry.step = Step::Writing;
-            entry.compute_parity(ctx);
             let (work, changed) = (entry.work, entry.changed());
             if let Work::Rebuild { column } = work {
                 self.write_chunk(task, column, map, ctx);
@@ -624,6 +626,19 @@ impl Rows {
         self.operations.issue(owner, to, (operation, cause), rows, buffer, map, ctx)
     }
 
+    /// An operation of the layer's own work on blocks of a member that are in no row; its end comes with the word.
+    pub(super) fn issue_at(
+        &mut self,
+        word: u64,
+        column: usize,
+        operation: (Operation, Cause),
+        (extent, buffer): (Extent, BufferSlice),
+        ctx: &mut Context<'_>,
+    ) {
+        let to = (column, self.members.port(column));
+        self.operations.issue_at(Owner::Layer(word), to, operation, extent, buffer, ctx);
+    }
+
     /// Empties a zone of a column for the layer's own work; its end comes with the word. Returns how many ends
     /// there will be.
     pub fn reset_zone(
@@ -646,8 +661,9 @@ impl Rows {
         if self.members.is_spare(column) {
             return 0;
         }
-        let port = self.members.port(column);
-        self.operations.reset_zone(owner, (column, port), zone, ctx);
+        let to = (column, self.members.port(column));
+        let operation = (Operation::ZoneReset, Cause::Cleaning);
+        self.operations.issue_at(owner, to, operation, zone, BufferSlice::EMPTY, ctx);
         1
     }
 

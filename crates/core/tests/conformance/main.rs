@@ -77,10 +77,13 @@ macro_rules! conformance {
 }
 kinds::every_kind!(conformance);
 
-/// Plays a RAID 4SMR with a journal: with all of its members over power cuts, and without one after an orderly end.
+/// Plays a RAID 4SMR with a journal: with all of its members over power cuts, and without one after an orderly end
+/// and behind a power cut.
 fn play_durable_raid4smrs(amount: suite::Amount, lives: u64) {
+    let mut starts = lost::Starts::default();
     for kind in kinds::durable_raid4smrs() {
         suite::without_failures(&kind, amount, None).unwrap();
+        let data = kind.disks.len() - 2;
         for seed in 0..lives {
             for port in 0..kind.disks.len() {
                 let depth = [1, 4][(seed % 2) as usize];
@@ -90,9 +93,16 @@ fn play_durable_raid4smrs(amount: suite::Amount, lives: u64) {
                     let was_served = lose(&kind, case, port).unwrap();
                     assert!(was_served, "seed {seed}, without member {port}");
                 }
+                // With the cut. In the middle of a collection nobody knows what a slot had.
+                let was_served =
+                    suite::lose(&kind, suite::Case { closes: false, ..case }, port).unwrap();
+                assert!(was_served || port == data, "seed {seed}, cut and without member {port}");
+                starts.served += u64::from(was_served);
+                starts.refused += u64::from(!was_served);
             }
         }
     }
+    println!("with a cut: {starts:?}");
 }
 
 #[test]

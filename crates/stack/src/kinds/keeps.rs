@@ -28,6 +28,8 @@ pub enum Keeps {
     SBlocks,
     /// Copies of all blocks on each member, which survive the loss of members.
     ArrayOfCopies,
+    /// Blocks and their sum, on homes, a data disk and a parity disk.
+    ParityArray,
     /// The log of a buffer in memory.
     BufferLog,
     /// What nobody else can read, with the reason.

@@ -513,7 +513,8 @@ pub(super) trait Node {
         None
     }
 
-    /// The ports behind which it keeps state when it is durable, each with the name that images give it.
+    /// The ports behind which it keeps state when it is durable, or blocks of which it must know the disk, each with
+    /// the name that images give it.
     fn members(&self) -> Vec<(Cow<'static, str>, Port)> {
         vec![]
     }

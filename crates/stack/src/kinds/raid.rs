@@ -38,6 +38,9 @@ impl RaidKeys {
     }
 }
 
+/// Seconds that an operation of a member of a durable array may take.
+pub(super) const LOST_AFTER_S: u64 = 60;
+
 /// The ports of an array and its spares behind them.
 pub(super) fn with_spares<'a>(
     ports: Vec<PortNodes<'a>>,
@@ -52,7 +55,7 @@ pub(super) fn with_spares<'a>(
 pub(super) fn only_simulated(name: &str, kind: &str) -> String {
     format!(
         "node `{name}`: kind = \"{kind}\" keeps no journal, so a power cut could leave its members at odds; \
-         accepted: arrays of kind \"raid1\", and stacks without arrays (imbrex compare takes \"{kind}\")"
+         accepted: arrays of kind \"raid1\" or \"raid4smr\", and stacks without arrays (imbrex compare takes \"{kind}\")"
     )
 }
 

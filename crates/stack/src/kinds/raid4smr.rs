@@ -1,7 +1,7 @@
 //! RAID 4SMR: a parity array over shingled homes whose updates go to a data disk.
 
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, several};
-use super::raid::{check_disks, only_simulated, with_spares};
+use super::raid::{LOST_AFTER_S, check_disks, with_spares};
 use super::segment_geometry::blocks_of;
 use super::{
     Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, Part, Place, Planned,
@@ -9,18 +9,22 @@ use super::{
 };
 use crate::config::ConfigError;
 use crate::data_disk_table::DATA_DISK;
+use crate::durability::{BLOCKS_MAX, JournalKeys};
 use imbrex_core::array::raid4smr::{
-    BandSource, FirstWrite, HomeBands, Placement, Raid4Smr, Raid4SmrSettings, SlotOrder,
+    BandSource, FirstWrite, HomeBands, Placement, RECORD_KINDS, Raid4Smr, Raid4SmrKeeping,
+    Raid4SmrLayout, Raid4SmrSettings, SlotOrder,
 };
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::counters::{ARRAY, Group, RAID4SMR, UNUSED};
+use imbrex_core::counters::{ARRAY, Group, JOURNAL, RAID4SMR, UNUSED};
 use imbrex_core::disk::{Geometry, Media};
-use imbrex_core::units::BlockCount;
+use imbrex_core::layer::Port;
+use imbrex_core::units::{BlockCount, Duration};
 use imbrex_drives::keys;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::{AnyWord, DiskDesign, DiskOptions, Word};
 use imbrex_report::TableOfKind;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 keys! {
@@ -55,6 +59,15 @@ keys! {
         /// What the data disk takes.
         #[serde(skip_serializing_if = "Option::is_none")]
         data_capacity: Option<Size> => "4 KiB to the size of the data disk and the parity disk", "as much as both have room for";
+        /// Whether it keeps a journal, as it does when it is served from files; not when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        durable: Option<bool> => "`true`, `false`", "`false`; where it is served from files it always is durable";
+        /// Blocks of the ring of its journal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ring_blocks: Option<u64> => 1..=BLOCKS_MAX, "see [Durability](#durability)";
+        /// Where it is durable: a member of which an operation takes longer than so many seconds is lost.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lost_after_s: Option<u64> => 1..=86_400, "60";
     }
 }
 
@@ -162,19 +175,78 @@ impl Raid4SmrConfig {
         Ok(blank.map_err(|error| ConfigError::words(error.to_string()))?.geometry().clone())
     }
 
-    /// The bands of the homes, as far as the parity disk covers them.
-    fn bands_of(
+    /// Where everything lies, for an array that offers so many blocks, or all that there is room for.
+    fn lay_out(
         &self,
-        settings: &Raid4SmrSettings,
+        blocks: Option<BlockCount>,
         world: &World<'_>,
         scale: u64,
-    ) -> Result<HomeBands, ConfigError> {
+    ) -> Result<LaidOut, ConfigError> {
+        let settings = self.settings()?;
         let homes = self.homes().iter().map(|name| self.home(name, world, scale));
         let homes = homes.collect::<Result<Vec<_>, _>>()?;
         let homes: Vec<&Geometry> = homes.iter().collect();
-        let parity = world.room(self.below.one("parity"), scale)?;
-        let bands = Raid4Smr::bands_of(settings, &homes, parity);
-        bands.map_err(|error| wrong(&self.name, &error))
+        let room = |port: &str| world.room(self.below.one(port), scale);
+        let members = (room("data")?, room("parity")?);
+        let bands_over = |parity: BlockCount| {
+            let bands = Raid4Smr::bands_of(&settings, &homes, parity);
+            bands.map_err(|error| wrong(&self.name, &error))
+        };
+        let of_band_row = |bands: &HomeBands| bands.band_blocks() * settings.homes as u64;
+        let mut bands = bands_over(members.1)?;
+        let Some(durability) = self.journal().and_then(|it| it.settings(world.options)) else {
+            let slots = settings.data_capacity.unwrap_or(members.0.min(members.1));
+            return Ok(LaidOut { bands, slots, members, keeping: None });
+        };
+        self.check_durable(world)?;
+        let shorten = |bands: &mut HomeBands| {
+            if let Some(blocks) = blocks {
+                bands.shorten(blocks.0.div_ceil(of_band_row(bands)) + 1);
+            }
+        };
+        shorten(&mut bands);
+        // No more blocks are on the data disk than there are places.
+        let places = BlockCount(bands.rows() * settings.homes as u64);
+        let most = members.0.min(members.1).min(places);
+        let most = settings.data_capacity.map_or(most, |capacity| capacity.min(most));
+        let layout = Raid4SmrLayout::new(&durability, settings.homes, &bands, most.0);
+        if durability.ring_blocks < layout.ring_blocks_min() {
+            let (found, least) = (durability.ring_blocks, layout.ring_blocks_min());
+            let words = format!("ring_blocks = {found}; accepted: {least} and more for its bands");
+            return Err(wrong(&self.name, &words));
+        }
+        let behind = |blocks: BlockCount| BlockCount(blocks.0.saturating_sub(layout.first_block()));
+        let (data, parity) = (behind(members.0), behind(members.1));
+        let mut bands = bands_over(parity)?;
+        shorten(&mut bands);
+        let slots = settings.data_capacity.unwrap_or(data.min(parity).min(places));
+        let lost_after = Duration::from_ms(self.lost_after_s.unwrap_or(LOST_AFTER_S) * 1000);
+        let keeping = Some(Raid4SmrKeeping { durability, layout, lost_after });
+        Ok(LaidOut { bands, slots, members, keeping })
+    }
+
+    /// Finds what a durable array does not take.
+    fn check_durable(&self, world: &World<'_>) -> Result<(), ConfigError> {
+        if self.first_write.0 == FirstWrite::Free {
+            let words = "first_write = \"free\", which destroys blocks of other tracks and so is only simulated, \
+                         without a journal; accepted where the array is durable: \"rule\"";
+            return Err(wrong(&self.name, &words));
+        }
+        if let Some(home) = self.homes().iter().find(|home| self.shows_zones_at(home, world)) {
+            let words = format!(
+                "home `{home}` has zones that must be written in sequence, which is only simulated, without a \
+                 journal; accepted where the array is durable: homes that take writes anywhere"
+            );
+            return Err(wrong(&self.name, &words));
+        }
+        if let Some(spare) = self.spares().first() {
+            let words = format!(
+                "spares = [\"{spare}\", ..], which is only simulated, without a journal; accepted where the \
+                 array is durable: no spares"
+            );
+            return Err(wrong(&self.name, &words));
+        }
+        Ok(())
     }
 
     fn too_much(&self, asked: BlockCount, room: BlockCount) -> ConfigError {
@@ -202,16 +274,39 @@ impl Node for Raid4SmrConfig {
         true
     }
 
-    fn refused_by_serving(&self) -> Option<String> {
-        Some(only_simulated(&self.name, Self::NAME))
+    fn journal(&self) -> Option<JournalKeys<'_>> {
+        Some(JournalKeys {
+            below: self.below.one("data"),
+            durable: self.durable,
+            ring_blocks: self.ring_blocks,
+            // Its checkpoints flush what was written.
+            unflushed_blocks_max: None,
+            others: self.lost_after_s.map(|_| "lost_after_s").into_iter().collect(),
+        })
+    }
+
+    fn members(&self) -> Vec<(Cow<'static, str>, Port)> {
+        let homes = self.homes().len();
+        let name = |at: usize| match at.checked_sub(homes) {
+            None => format!("home-{at}").into(),
+            Some(0) => "data".into(),
+            Some(1) => "parity".into(),
+            Some(spare) => format!("spare-{}", spare - 2).into(),
+        };
+        let ports = 0..homes + 2 + self.spares().len();
+        ports.map(|at| (name(at), Port(at as u8))).collect()
+    }
+
+    fn record_kinds(&self) -> &'static [(u8, &'static str)] {
+        &RECORD_KINDS
     }
 
     fn keeps(&self) -> Result<Keeps, ConfigError> {
-        Ok(Keeps::Unreadable("is an array with redundancy, which no image is yet"))
+        Ok(Keeps::ParityArray)
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
-        Ok(BlockCount(self.bands_of(&self.settings()?, world, scale)?.host_blocks()))
+        Ok(BlockCount(self.lay_out(None, world, scale)?.bands.host_blocks()))
     }
 
     fn plan(
@@ -222,24 +317,28 @@ impl Node for Raid4SmrConfig {
         check_disks(&self.name, &self.below(), world.config)?;
         let mut settings = self.settings()?;
         let scale = asked.scale;
-        let mut bands = self.bands_of(&settings, world, scale)?;
-        if matches!(self.collect_at, None | Some(CollectAt::Band)) {
-            settings.collect_at = Some(bands.band_blocks());
-        }
-        let room = BlockCount(bands.host_blocks());
+        let room = self.room(world, scale)?;
         if asked.blocks > room {
             return Err(self.too_much(asked.blocks, room));
         }
         let is_all = asked.blocks == room;
+        let LaidOut { mut bands, slots, members, keeping } =
+            self.lay_out(Some(asked.blocks), world, scale)?;
+        if matches!(self.collect_at, None | Some(CollectAt::Band)) {
+            settings.collect_at = Some(bands.band_blocks());
+        }
         let of_band_row = bands.band_blocks() * settings.homes as u64;
         bands.shorten(asked.blocks.0.div_ceil(of_band_row) + 1);
         settings.offered = Some(asked.blocks);
+        if keeping.is_some() {
+            settings.data_capacity = Some(slots);
+        }
+        let first = keeping.map_or(0, |keeping| keeping.layout.first_block());
+        let (data, parity) = members;
         let room = |name: &str| world.room(name, scale);
-        let (data, parity) = (room(self.below.one("data"))?, room(self.below.one("parity"))?);
-        let slots = settings.data_capacity.unwrap_or(data.min(parity));
         let home = |at: usize, name: &String| -> Result<Asked, ConfigError> {
             let is_disk = world.drive_of(name).is_some() || self.shows_zones_at(name, world);
-            let whole = is_all || self.bands.0 == BandSource::OfDisk || !world.options.trim_disks;
+            let whole = is_all || !world.options.trim_disks;
             let blocks = match whole || self.shows_zones_at(name, world) {
                 true => room(name)?,
                 false => BlockCount(bands.end_of(at)),
@@ -253,12 +352,13 @@ impl Node for Raid4SmrConfig {
         let rows = BlockCount(bands.rows());
         let used = (0..settings.homes).map(|at| BlockCount(bands.end_of(at))).max();
         let longest = used.unwrap_or_default().max(rows).max(slots);
-        asks.push(beside(if is_all { data } else { slots.min(data) }));
-        asks.push(beside(if is_all { parity } else { rows.max(slots).min(parity) }));
+        let behind = |blocks: BlockCount| BlockCount(first + blocks.0);
+        asks.push(beside(if is_all { data } else { behind(slots).min(data) }));
+        asks.push(beside(if is_all { parity } else { behind(rows.max(slots)).min(parity) }));
         for spare in self.spares() {
             asks.push(beside(longest.min(room(spare)?)));
         }
-        let planned = PlannedRaid4Smr { name: self.name.clone(), settings };
+        let planned = PlannedRaid4Smr { name: self.name.clone(), settings, keeping };
         Ok((Box::new(planned), asks))
     }
 }
@@ -269,9 +369,21 @@ impl Raid4SmrConfig {
     }
 }
 
+/// Where everything of an array lies.
+struct LaidOut {
+    bands: HomeBands,
+    /// Slots of the data disk.
+    slots: BlockCount,
+    /// What the data disk and the parity disk have.
+    members: (BlockCount, BlockCount),
+    /// How it keeps what it knows, if it does.
+    keeping: Option<Raid4SmrKeeping>,
+}
+
 struct PlannedRaid4Smr {
     name: String,
     settings: Raid4SmrSettings,
+    keeping: Option<Raid4SmrKeeping>,
 }
 
 impl PlannedRaid4Smr {
@@ -303,21 +415,27 @@ impl Planned for PlannedRaid4Smr {
             self.check_contents(below)?;
         }
         let geometries: Vec<_> = below.offers.iter().map(|offer| &offer.geometry).collect();
-        let built = Raid4Smr::new(self.settings.clone(), None, &geometries);
+        let built = Raid4Smr::new(self.settings.clone(), self.keeping, &geometries);
         let (layer, geometry) = built.map_err(|error| wrong(&self.name, &error))?;
         Ok(Part {
             body: Body::Layer(Box::new(layer)),
             offer: Offer::over(geometry),
-            facts: super::Facts::Raid4Smr(Facts),
+            facts: super::Facts::Raid4Smr(Facts { is_durable: self.keeping.is_some() }),
         })
     }
 }
 
 /// What a report needs to know of the array: what it counts.
-pub struct Facts;
+pub struct Facts {
+    /// It keeps a journal.
+    pub is_durable: bool,
+}
 
 impl Reported for Facts {
     fn groups(&self) -> Vec<Group> {
-        vec![ARRAY, RAID4SMR, UNUSED]
+        match self.is_durable {
+            true => vec![ARRAY, RAID4SMR, UNUSED, JOURNAL],
+            false => vec![ARRAY, RAID4SMR, UNUSED],
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::collection::{Collection, Step, Waiting};
 use super::contents::Contents;
 use super::directory::{Change, Changes, Decision, Directory, Place};
 use super::notes::{Notes, TOKEN_COLLECTION};
-use super::records::{NUMBERS_MAX, Said};
+use super::records::Said;
 use crate::array::{RowMap, Rows};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
@@ -381,17 +381,6 @@ impl Collector {
     }
 }
 
-/// The runs of places that hold something: where each begins and how long it is.
-fn runs_of_held(held: &[bool]) -> impl Iterator<Item = (u64, u64)> + '_ {
-    let mut at = 0;
-    core::iter::from_fn(move || {
-        let start = at + held[at..].iter().position(|held| *held)?;
-        let length = held[start..].iter().take_while(|held| **held).count();
-        at = start + length;
-        Some((start as u64, length as u64))
-    })
-}
-
 fn release(collection: &Collection, ctx: &mut Context<'_>) {
     for buffer in [collection.band, collection.sum, collection.slot_blocks] {
         if buffer.blocks > 0 {
@@ -426,10 +415,7 @@ impl Collection {
         self.step = Step::Recording;
         let Around { notes, ctx, .. } = around;
         notes.settle(self.settles, ctx);
-        let runs: Vec<(u64, u64)> = runs_of_held(&self.written_held).collect();
-        for runs in runs.chunks(NUMBERS_MAX) {
-            notes.note(&Said::Held { runs: runs.to_vec() }, ctx);
-        }
+        Said::held(&self.written_held).for_each(|said| notes.note(&said, ctx));
         let Decision { band_row, to, stamp, .. } = self.decision;
         notes.note(&Said::Collected { band_row, to, stamp }, ctx);
         self.wait_for_notes(around);

@@ -4,11 +4,13 @@ use super::bands::HomeBands;
 use crate::array::COLUMNS_MAX;
 use crate::array::bits::Bits;
 use crate::array::member_record::MEMBER_BYTES;
+use crate::array::raid4smr::records::held_records;
+use crate::array::raid4smr::redo_log::ENTRY_BLOCKS_MAX;
 use crate::durability::superblock::FEATURE_MIRRORED;
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
 use crate::layer::Port;
-use crate::units::BlockCount;
+use crate::units::{BlockCount, Duration};
 use alloc::vec::Vec;
 
 /// How a RAID 4SMR keeps what it knows.
@@ -18,14 +20,19 @@ pub struct Raid4SmrKeeping {
     pub durability: DurabilitySettings,
     /// Where that is.
     pub layout: Raid4SmrLayout,
+    /// A member of which an operation takes longer is lost.
+    pub lost_after: Duration,
 }
 
-/// The journal comes first on the data disk and on the parity disk, then come their rows.
+/// The journal comes first on the data disk and on the parity disk, then the log on the parity disk, then their rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Raid4SmrLayout {
     /// Blocks of the area of the journal.
     pub journal_blocks: u64,
     checkpoint_blocks: u64,
+    ring_blocks: u64,
+    /// Journal blocks for a block that is changed.
+    room_per_block: u64,
 }
 
 impl Raid4SmrLayout {
@@ -46,9 +53,39 @@ impl Raid4SmrLayout {
         let members = (1 + COLUMNS_MAX * MEMBER_BYTES) as u64;
         let bytes = members + 64 + of_places + bits + of_slots + of_bands;
         let checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
-        let ring = durability.ring_blocks;
-        let journal_blocks = JournalSettings::area_blocks_for(checkpoint_blocks, ring);
-        Raid4SmrLayout { journal_blocks, checkpoint_blocks }
+        let ring_blocks = durability.ring_blocks;
+        let journal_blocks = JournalSettings::area_blocks_for(checkpoint_blocks, ring_blocks);
+        // It may be noted by itself, come to nothing, and be flushed by itself. It may have a band row collected:
+        // that it begins, what the homes will have, what is durable, and where it lies.
+        let room_per_block = 6 + held_records(homes * bands.band_blocks());
+        Raid4SmrLayout { journal_blocks, checkpoint_blocks, ring_blocks, room_per_block }
+    }
+
+    /// The log on the parity disk: twice a ring, and room for two entries at least.
+    pub fn log(&self) -> Extent {
+        let blocks = (2 * self.ring_blocks).max(2 * ENTRY_BLOCKS_MAX);
+        Extent::new(self.journal_blocks, blocks)
+    }
+
+    /// Where the rows of the data disk and of the parity disk begin. The data disk has nothing in the place of the
+    /// log, so that both are alike.
+    pub fn first_block(&self) -> u64 {
+        self.log().end().0
+    }
+
+    /// Journal blocks for a portion of a request, as many blocks as are changed at once.
+    pub fn room_for(&self, blocks: u64) -> u64 {
+        self.room_per_block * blocks + 1
+    }
+
+    /// Blocks of a portion: it needs no more than a quarter of a ring.
+    pub fn portion_blocks(&self) -> u64 {
+        (self.ring_blocks / 4).saturating_sub(1) / self.room_per_block
+    }
+
+    /// Blocks that a ring must have so that a block can be changed.
+    pub fn ring_blocks_min(&self) -> u64 {
+        4 * self.room_for(1)
     }
 
     /// The copies of the journal, on the data disk and the parity disk with so many blocks.

@@ -16,6 +16,7 @@ mod layout;
 mod notes;
 mod records;
 mod recovery;
+mod redo_log;
 mod settings;
 mod slots;
 

@@ -1,12 +1,14 @@
 //! What a RAID 4SMR notes in its journal, and which of its writes are durable.
 
 use super::records::Said;
+use super::redo_log::RedoLog;
 use crate::array::keeper::{Keeper, Token};
 use crate::error::IoError;
+use crate::extent::Extent;
 use crate::layer::Context;
 use crate::ledger::When;
 use crate::operation::RequestId;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// What the layer waits for, beside answers: that a write is noted, by its number, or a step of a collection.
@@ -26,6 +28,10 @@ pub struct Notes {
     open: BTreeSet<u64>,
     /// All writes with a smaller number are durable on the members.
     settled: u64,
+    /// What rows are about to have, on the parity disk.
+    pub log: RedoLog,
+    /// Rows of writes, by their numbers, that are not in the log and may not be durable.
+    unlogged: BTreeMap<u64, Extent>,
     /// Losses that are not durable yet.
     losses: u32,
     /// Answers that wait for them; whether what is promised must be durable.
@@ -34,8 +40,17 @@ pub struct Notes {
 
 impl Notes {
     /// Nothing noted.
-    pub fn new(keeper: Keeper) -> Notes {
-        Notes { keeper, next: 0, open: BTreeSet::new(), settled: 0, losses: 0, held: Vec::new() }
+    pub fn new(keeper: Keeper, log: RedoLog) -> Notes {
+        Notes {
+            keeper,
+            next: 0,
+            open: BTreeSet::new(),
+            settled: 0,
+            log,
+            unlogged: BTreeMap::new(),
+            losses: 0,
+            held: Vec::new(),
+        }
     }
 
     /// Takes back the number of the next write.
@@ -55,6 +70,27 @@ impl Notes {
         self.next - 1
     }
 
+    /// Of the rows of a write those without a bit are not in the log. They lie one behind the other.
+    pub fn left_out_of_log(&mut self, number: u64, rows: Extent, logged: u64) {
+        let is_out = |at: &u64| logged >> at & 1 == 0;
+        let all = 0..rows.blocks.0;
+        if let (Some(first), Some(last)) = (all.clone().find(is_out), all.rev().find(is_out)) {
+            let start = rows.start.0 + first;
+            self.unlogged.insert(number, Extent::new(start, last + 1 - first));
+        }
+    }
+
+    /// True when rows may have blocks that are not durable and not in the log: these must be durable before other
+    /// blocks of the rows are written.
+    pub fn must_settle_first(&self, rows: Extent) -> bool {
+        self.unlogged.values().any(|other| other.overlaps(rows))
+    }
+
+    /// True when a flush would make writes durable that are not yet.
+    pub fn has_to_settle(&self) -> bool {
+        self.before_now() > self.settled
+    }
+
     /// A write has ended. Where it has failed that is noted.
     pub fn write_ended(&mut self, number: u64, has_failed: bool, ctx: &mut Context<'_>) {
         self.open.remove(&number);
@@ -72,6 +108,8 @@ impl Notes {
     pub fn settle(&mut self, before: u64, ctx: &mut Context<'_>) {
         if before > self.settled {
             self.settled = before;
+            self.log.settle(before);
+            self.unlogged = self.unlogged.split_off(&before);
             self.note(&Said::Settled { before }, ctx);
         }
     }

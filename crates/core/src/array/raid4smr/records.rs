@@ -34,13 +34,18 @@ pub const RECORD_KINDS: [(u8, &str); 8] = [
     (RECORD_UNDONE, "undone"),
 ];
 
-/// Blocks of one write record at most.
+/// Blocks of one write record at most, and rows.
 pub const WRITE_BLOCKS_MAX: u64 = 64;
-/// Runs in one record at most.
-pub const NUMBERS_MAX: usize = 100;
+/// Bytes of bits in one record at most.
+const HELD_BYTES_MAX: usize = 3968;
 
-const _: () = assert!(8 * (4 + 5 * WRITE_BLOCKS_MAX as usize) < RECORD_BYTES_MAX);
-const _: () = assert!(8 * (4 + 2 * NUMBERS_MAX) < RECORD_BYTES_MAX);
+const _: () = assert!(8 * (8 + 6 * WRITE_BLOCKS_MAX as usize) < RECORD_BYTES_MAX);
+const _: () = assert!(8 + HELD_BYTES_MAX < RECORD_BYTES_MAX);
+
+/// Records that say what the homes will have in a band row with so many places.
+pub const fn held_records(places: u64) -> u64 {
+    places.div_ceil(8 * HELD_BYTES_MAX as u64)
+}
 
 /// A block of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,11 +63,41 @@ pub struct WrittenBlock {
     pub sum: u32,
 }
 
+/// What the log on the parity disk has of a write: the new blocks of some of its rows in their order, and behind them
+/// the new parity of these rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Logged {
+    /// The block of the parity disk where it begins.
+    pub at: u64,
+    /// The first row of the write.
+    pub first_row: u64,
+    /// A bit for each row from that one on: whether it is in the log.
+    pub rows: u64,
+    /// The checksums of the new parity.
+    pub parity_sums: Vec<u32>,
+}
+
+impl Logged {
+    /// True when a row is in the log.
+    pub fn has(&self, row: u64) -> bool {
+        self.index_of(row).is_some()
+    }
+
+    /// Which of the rows in the log a row is.
+    pub fn index_of(&self, row: u64) -> Option<usize> {
+        let at = row.checked_sub(self.first_row).filter(|at| *at < 64)?;
+        let before = self.rows & ((1 << at) - 1);
+        (self.rows >> at & 1 == 1).then_some(before.count_ones() as usize)
+    }
+}
+
 /// Blocks that are written together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Written {
     /// Which write it is, in the order of the records.
     pub number: u64,
+    /// What the log has of it.
+    pub logged: Option<Logged>,
     /// Its blocks.
     pub blocks: Vec<WrittenBlock>,
 }
@@ -74,6 +109,11 @@ impl Written {
     pub fn payload(&self) -> Vec<u8> {
         let mut words = StateWriter::default();
         words.put_u64(self.number);
+        words.put_u64(self.logged.as_ref().map_or(0, |it| it.parity_sums.len() as u64));
+        if let Some(Logged { at, first_row, rows, parity_sums }) = &self.logged {
+            [*at, *first_row, *rows].into_iter().for_each(|word| words.put_u64(word));
+            parity_sums.iter().for_each(|sum| words.put_u64(u64::from(*sum)));
+        }
         for it in &self.blocks {
             words.put_u64(u64::from(it.sum) | if it.slot.is_some() { TO_SLOT } else { 0 });
             [it.block, it.stamp, it.place].into_iter().for_each(|word| words.put_u64(word));
@@ -87,6 +127,19 @@ impl Written {
     fn take(bytes: &[u8]) -> Result<Written, StateError> {
         let mut words = StateReader::new(bytes);
         let number = words.take_u64()?;
+        let logged = match words.take_u64()? {
+            0 => None,
+            rows_logged => {
+                let (at, first_row) = (words.take_u64()?, words.take_u64()?);
+                let rows = words.take_u64()?;
+                if u64::from(rows.count_ones()) != rows_logged {
+                    return Err(StateError::new("other rows in the log than it says"));
+                }
+                let sums = (0..rows_logged).map(|_| Ok(words.take_u64()? as u32));
+                let parity_sums = sums.collect::<Result<_, StateError>>()?;
+                Some(Logged { at, first_row, rows, parity_sums })
+            }
+        };
         let mut blocks = Vec::new();
         while !words.is_at_end() {
             let word = words.take_u64()?;
@@ -95,7 +148,7 @@ impl Written {
             let slot = if word & TO_SLOT != 0 { Some(words.take_u64()?) } else { None };
             blocks.push(WrittenBlock { block, stamp, place, slot, sum: word as u32 });
         }
-        Ok(Written { number, blocks })
+        Ok(Written { number, logged, blocks })
     }
 }
 
@@ -115,9 +168,10 @@ pub enum Said {
         band_row: u64,
         to: u64,
     },
-    /// Runs of places of the band row, from its first one.
+    /// For places of the band row, from its `first` one on, a bit that says whether there will be something.
     Held {
-        runs: Vec<(u64, u64)>,
+        first: u64,
+        bits: Vec<u8>,
     },
     /// Blocks of the band row that were changed before this stamp, or by it, are at home.
     Collected {
@@ -145,10 +199,10 @@ impl Said {
                 (RECORD_ZEROED, numbers(&[*stamp, *first, *blocks]))
             }
             Said::Begun { band_row, to } => (RECORD_BEGUN, numbers(&[*band_row, *to])),
-            Said::Held { runs } => {
-                let all: Vec<u64> =
-                    runs.iter().flat_map(|(start, length)| [*start, *length]).collect();
-                (RECORD_HELD, numbers(&all))
+            Said::Held { first, bits } => {
+                let mut bytes = numbers(&[*first]);
+                bytes.extend(bits);
+                (RECORD_HELD, bytes)
             }
             Said::Collected { band_row, to, stamp } => {
                 (RECORD_COLLECTED, numbers(&[*band_row, *to, *stamp]))
@@ -157,12 +211,35 @@ impl Said {
         }
     }
 
+    /// The places of a band row of which it says that there will be something.
+    pub fn places_held(&self) -> impl Iterator<Item = u64> + '_ {
+        let (first, bits) = match self {
+            Said::Held { first, bits } => (*first, &bits[..]),
+            _ => (0, &[][..]),
+        };
+        let all = (first..).zip(0..8 * bits.len());
+        all.filter(|(_, at)| bits[at / 8] >> (at % 8) & 1 == 1).map(|(place, _)| place)
+    }
+
     /// The number of a write that has failed.
     pub fn undone(&self) -> Option<u64> {
         match self {
             Said::Undone { number } => Some(*number),
             _ => None,
         }
+    }
+
+    /// What the homes will have in a band row, place by place.
+    pub fn held(held: &[bool]) -> impl Iterator<Item = Said> + '_ {
+        let of_record = 8 * HELD_BYTES_MAX;
+        held.chunks(of_record).enumerate().map(move |(at, places)| {
+            let byte = |places: &[bool]| {
+                let bits = places.iter().enumerate();
+                bits.fold(0, |byte, (bit, held)| byte | u8::from(*held) << bit)
+            };
+            let bits = places.chunks(8).map(byte).collect();
+            Said::Held { first: (at * of_record) as u64, bits }
+        })
     }
 
     /// What a record says.
@@ -185,11 +262,8 @@ impl Said {
             }
             RECORD_BEGUN => Said::Begun { band_row: words.take_u64()?, to: words.take_u64()? },
             RECORD_HELD => {
-                let mut runs = Vec::new();
-                while !words.is_at_end() {
-                    runs.push((words.take_u64()?, words.take_u64()?));
-                }
-                Said::Held { runs }
+                let first = words.take_u64()?;
+                return Ok(Said::Held { first, bits: payload[8..].to_vec() });
             }
             RECORD_COLLECTED => {
                 let (band_row, to) = (words.take_u64()?, words.take_u64()?);
@@ -215,12 +289,20 @@ mod tests {
         let block =
             |block, slot| WrittenBlock { block, stamp: 2 * block, place: block + 7, slot, sum: !0 };
         let blocks = Vec::from([block(5, None), block(6, Some(3)), block(7, Some(9))]);
+        let logged =
+            Logged { at: 900, first_row: 7, rows: 0b1101, parity_sums: Vec::from([1, !0, 3]) };
+        assert_eq!(
+            [6, 7, 8, 9, 71].map(|row| logged.index_of(row)),
+            [None, Some(0), None, Some(1), None]
+        );
+        assert!(logged.has(10) && !logged.has(11));
         for said in [
-            Said::Write(Written { number: 4, blocks }),
+            Said::Write(Written { number: 4, logged: None, blocks: blocks.clone() }),
+            Said::Write(Written { number: 5, logged: Some(logged), blocks }),
             Said::Settled { before: 1 << 40 },
             Said::Zeroed { stamp: 1, first: 3, blocks: 8 },
             Said::Begun { band_row: 1, to: 2 },
-            Said::Held { runs: Vec::from([(0, 4), (9, 1)]) },
+            Said::Held { first: 8, bits: Vec::from([0b1001, 0, 255]) },
             Said::Collected { band_row: 1, to: 2, stamp: 77 },
             Said::Undone { number: 9 },
         ] {
@@ -234,7 +316,23 @@ mod tests {
             };
             assert_eq!(Said::of(&replayed(payload.clone())), Ok(said));
             payload.pop();
-            assert!(Said::of(&replayed(payload)).is_err());
+            // Of bits there may be fewer.
+            let is_cut = Said::of(&replayed(payload)).is_err();
+            assert!(is_cut || kind == RECORD_HELD, "{kind}");
         }
+    }
+
+    #[test]
+    fn bits_have_places() {
+        let places = 8 * HELD_BYTES_MAX + 9;
+        let held: Vec<bool> = (0..places).map(|at| at % 5 == 0 || at > 31_000).collect();
+        let said: Vec<Said> = Said::held(&held).collect();
+        assert_eq!(said.len() as u64, held_records(places as u64));
+        let mut found = Vec::new();
+        for it in &said {
+            found.extend(it.places_held());
+        }
+        let expected = (0..).zip(&held).filter(|(_, held)| **held).map(|(at, _)| at);
+        assert!(found.into_iter().eq(expected));
     }
 }

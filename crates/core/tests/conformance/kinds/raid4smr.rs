@@ -8,7 +8,7 @@ use imbrex_core::array::raid4smr::{
 };
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::durability::DurabilitySettings;
-use imbrex_core::units::BlockCount;
+use imbrex_core::units::{BlockCount, Duration};
 
 /// Homes.
 const HOMES: usize = 3;
@@ -47,9 +47,9 @@ fn kind(
     let bands = HomeBands::new(&settings, &[&home, &home, &home]).expect("bands");
     let keeping = durability.map(|durability| {
         let layout = Raid4SmrLayout::new(&durability, HOMES, &bands, slots);
-        Raid4SmrKeeping { durability, layout }
+        Raid4SmrKeeping { durability, layout, lost_after: Duration::from_ms(60_000) }
     });
-    let journal_blocks = keeping.map_or(0, |keeping| keeping.layout.journal_blocks);
+    let journal_blocks = keeping.map_or(0, |keeping| keeping.layout.first_block());
     let plain = Geometry::plain(BlockCount(150 + journal_blocks), Media::Conventional);
     let disks = vec![home.clone(), home.clone(), home, plain.clone(), plain];
     let band = BAND.0 * BAND.1;

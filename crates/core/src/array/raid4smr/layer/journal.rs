@@ -4,18 +4,21 @@
 //! and everything that is under way comes to its end.
 
 use super::Raid4Smr;
-use crate::array::RowMap;
 use crate::array::jobs::{EndedJob, JobOwner};
 use crate::array::keeper::{Life, Token};
+use crate::array::plan::Method;
 use crate::array::raid4smr::notes::{TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED};
-use crate::array::raid4smr::records::{Said, Written, WrittenBlock};
+use crate::array::raid4smr::records::{Logged, Said, Written, WrittenBlock};
 use crate::array::rows::Ended;
+use crate::array::{Columns, RowMap};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
+use crate::extent::Extent;
 use crate::layer::Context;
 use crate::ledger::{LedgerEvent, When};
-use crate::operation::{Cause, Operation, RequestId};
+use crate::operation::{Cause, Operation, Request, RequestId};
 use crate::state::StateWriter;
+use crate::units::BlockCount;
 use alloc::vec::Vec;
 
 /// The ends of operations of the layer's own that are no collection's: of the flush before a checkpoint, of those
@@ -23,6 +26,21 @@ use alloc::vec::Vec;
 const WORD_QUIET: u64 = 1 << 63;
 const WORD_FORCED: u64 = 1 << 62;
 pub(super) const WORD_RECOVERY: u64 = 1 << 61;
+/// The end of a part of a request, which is behind it.
+const WORD_PORTION: u64 = 1 << 60;
+/// The end of a write to the log, for the write whose number is behind it.
+const WORD_LOG: u64 = 1 << 59;
+/// The end of a flush behind which writes can be noted that could not before.
+const WORD_SETTLE: u64 = 1 << 58;
+
+/// Notes that a request may need: one for each block that is written, and one in all for blocks that read as zeroes
+/// from now on.
+fn notes_of(request: &Request) -> u64 {
+    match request.operation {
+        Operation::Write { .. } => request.extent.blocks.0,
+        _ => 1,
+    }
+}
 
 /// Whether nothing may change, for a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,18 +58,43 @@ impl Raid4Smr {
         self.rows.noting.is_on
     }
 
-    /// A request that changes something begins, or waits for a checkpoint.
+    /// A request that changes something begins, or waits for a checkpoint. The journal may have no room for all of
+    /// it at once: then it goes on portion by portion.
     pub(super) fn change_or_wait(&mut self, job: u32, ctx: &mut Context<'_>) {
+        let request = self.rows.jobs.request(job);
+        let blocks = request.extent.blocks.0;
+        if self.is_in_portions(&request) {
+            let most = self.layout.map_or(blocks, |layout| layout.portion_blocks());
+            let mut first = 0;
+            while first < blocks {
+                let some = most.min(blocks - first);
+                let word = WORD_PORTION | u64::from(job);
+                let portion = self.rows.jobs.begin_portion(word, job, first, some);
+                self.change_some_or_wait(portion, ctx);
+                first += some;
+            }
+            return self.rows.jobs.end_part(job, Ok(()));
+        }
+        self.change_some_or_wait(job, ctx);
+    }
+
+    fn is_in_portions(&self, request: &Request) -> bool {
+        self.layout.is_some_and(|layout| notes_of(request) > layout.portion_blocks())
+    }
+
+    fn change_some_or_wait(&mut self, job: u32, ctx: &mut Context<'_>) {
         match self.held_back.is_empty() && self.may_change(job) {
             true => self.change(job, ctx),
             false => self.held_back.push_back(job),
         }
     }
 
-    /// True when a request may change something now: the journal keeps room for it then.
+    /// True when a request may change something now: the journal keeps room for it then. One that can be noted no
+    /// more need not wait.
     fn may_change(&mut self, job: u32) -> bool {
-        let needed = self.room_for(self.rows.jobs.request(job).extent.blocks.0);
-        self.quiet == Quiet::No && self.notes.keeper.ledger.reserve(needed)
+        let needed = self.room_for(&self.rows.jobs.request(job));
+        let has_failed = self.notes.failure().is_some();
+        has_failed || self.quiet == Quiet::No && self.notes.keeper.ledger.reserve(needed)
     }
 
     fn change(&mut self, job: u32, ctx: &mut Context<'_>) {
@@ -70,13 +113,9 @@ impl Raid4Smr {
         self.rows.jobs.end_part(job, Ok(()));
     }
 
-    /// Journal blocks for a request that changes so many blocks: each may be noted by itself, and may have a band
-    /// row collected, with a note before, what is held, and one behind. No request keeps more than a quarter of a ring.
-    fn room_for(&self, blocks: u64) -> u64 {
-        match self.keeps() {
-            true => (4 * blocks + 1).min(self.room_most),
-            false => 0,
-        }
+    /// Journal blocks for a request, or a portion of one.
+    fn room_for(&self, request: &Request) -> u64 {
+        self.layout.map_or(0, |layout| layout.room_for(notes_of(request)))
     }
 
     /// The next request that waits goes on. False when there is none, or it must wait still.
@@ -104,34 +143,137 @@ impl Raid4Smr {
         self.rows.jobs.end_part(job, Ok(()));
     }
 
-    /// Notes the writes that are ready, and lets them begin.
+    /// Has the writes that are ready logged and noted, and lets them begin.
     fn note_writes(&mut self, ctx: &mut Context<'_>) {
         while let Some(task) = self.rows.noting.next_waiting() {
             if let Some(error) = self.notes.failure() {
                 self.rows.not_noted(task, error, &mut self.contents, ctx);
                 continue;
             }
-            if !self.notes.keeper.ledger.has_room_to_finish(1) {
-                return self.rows.noting.later(task);
+            let rows = self.rows.tasks[task].rows;
+            if self.notes.must_settle_first(rows) {
+                self.awaiting_settling.push(task);
+                continue;
             }
-            let number = self.notes.begin_write();
-            let written = self.written_by(task, number, ctx);
-            self.notes.note(&Said::Write(written), ctx);
-            let must_wait = self.changes_what_stands(task);
-            if must_wait && self.notes.when_durable(number, ctx) == When::Later {
-                self.awaiting_note.insert(number, task);
-            } else {
-                self.rows.noted(task, number, &mut self.contents, ctx);
+            match self.rows_to_log(task) {
+                0 => self.note_write(task, None, ctx),
+                to_log => self.log_write(task, to_log, ctx),
             }
+        }
+        if !self.awaiting_settling.is_empty() && !self.is_settling && self.notes.has_to_settle() {
+            self.is_settling = true;
+            let operation = (Operation::Flush, Cause::Metadata);
+            let job = self.rows.jobs.begin_own(WORD_SETTLE, operation, BufferSlice::EMPTY);
+            self.flushes.push((job, self.notes.before_now()));
+            self.rows.flush(job, &self.contents, ctx);
+            self.rows.jobs.end_part(job, Ok(()));
         }
     }
 
-    /// What a write is about to put where.
-    fn written_by(&mut self, task: u32, number: u64, ctx: &mut Context<'_>) -> Written {
+    /// The rows of a write, a bit for each, that must be in the log before they change. With all members there a row
+    /// in which nothing stood and of which every home is written need not be: it has all or nothing.
+    fn rows_to_log(&self, task: u32) -> u64 {
+        let (entry, parity) = (&self.rows.tasks[task], self.contents.parity());
+        if !self.rows.members.is_present(parity) {
+            return 0;
+        }
+        let (is_whole, homes) =
+            (self.rows.members.is_whole(), Columns::first(self.contents.data()));
+        let mut rows = 0;
+        for segment in &entry.segments {
+            if matches!(segment.method, Method::Impossible | Method::None) {
+                continue;
+            }
+            for row in segment.rows.start.0..segment.rows.end().0 {
+                let at = row - entry.rows.start.0;
+                let is_fresh = is_whole
+                    && entry.written[at as usize] == homes
+                    && self.contents.held(row).is_empty();
+                rows |= u64::from(!is_fresh) << at;
+            }
+        }
+        rows
+    }
+
+    /// Writes to the log what some rows are about to have, or waits until there is room.
+    fn log_write(&mut self, task: u32, to_log: u64, ctx: &mut Context<'_>) {
+        let blocks = self.blocks_of(task);
+        let is_logged = |row: u64| to_log >> row & 1 == 1;
+        let data = blocks.iter().filter(|(_, row)| is_logged(*row));
+        let count = data.clone().count() as u64 + u64::from(to_log.count_ones());
+        let Some(at) = self.notes.log.take(count) else {
+            return self.awaiting_settling.push(task);
+        };
         let entry = &self.rows.tasks[task];
+        let buffer = ctx.allocate(BlockCount(count));
+        let parity = self.contents.parity();
+        let parity = (0..64).filter(|row| is_logged(*row)).map(|row| (parity, row));
+        for (to, (column, row)) in (0..).zip(data.copied().chain(parity)) {
+            ctx.copy(entry.new[column].part(row, 1), buffer.part(to, 1));
+        }
+        let extent = Extent::new(at, count);
+        self.logging.insert(u64::from(task), (at, to_log, buffer));
+        let operation = (Operation::WRITE, Cause::Parity);
+        let word = WORD_LOG | u64::from(task);
+        self.rows.issue_at(word, self.contents.parity(), operation, (extent, buffer), ctx);
+    }
+
+    /// A write is in the log, or cannot be: the parity disk is out then.
+    fn logged(&mut self, task: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        let Some((at, rows, buffer)) = self.logging.remove(&u64::from(task)) else { return };
+        ctx.release(buffer);
+        let is_needed = self.rows.members.is_present(self.contents.parity());
+        let failed = result.err().filter(|_| is_needed);
+        if let Some(error) = self.notes.failure().or(failed) {
+            self.notes.log.give_back(at);
+            return self.rows.not_noted(task, error, &mut self.contents, ctx);
+        }
+        self.note_write(task, Some((at, rows)), ctx);
+    }
+
+    /// Notes a write, and lets it begin.
+    fn note_write(&mut self, task: u32, logged: Option<(u64, u64)>, ctx: &mut Context<'_>) {
+        let number = self.notes.begin_write();
+        let written = self.written_by(task, number, logged, ctx);
+        if let Some((at, _)) = logged {
+            self.notes.log.number(at, number);
+        }
+        if self.rows.members.is_present(self.contents.parity()) {
+            let rows = self.rows.tasks[task].rows;
+            self.notes.left_out_of_log(number, rows, logged.map_or(0, |(_, rows)| rows));
+        }
+        self.notes.note(&Said::Write(written), ctx);
+        let must_wait = self.changes_what_stands(task);
+        if must_wait && self.notes.when_durable(number, ctx) == When::Later {
+            self.awaiting_note.insert(number, task);
+        } else {
+            self.rows.noted(task, number, &mut self.contents, ctx);
+        }
+    }
+
+    /// The column of each block of a write, and its row from the first.
+    fn blocks_of(&self, task: u32) -> Vec<(usize, u64)> {
         let homes = self.contents.data() as u64;
         let changes = &self.changes[task as usize];
         let first_row = changes.first().map_or(0, |first| first.place / homes);
+        let block = |(at, change): (usize, &super::Change)| match change.slot {
+            Some(_) => (self.contents.data(), at as u64),
+            None => (self.directory.home_of(change.place), change.place / homes - first_row),
+        };
+        changes.iter().enumerate().map(block).collect()
+    }
+
+    /// What a write is about to put where.
+    fn written_by(
+        &mut self,
+        task: u32,
+        number: u64,
+        logged: Option<(u64, u64)>,
+        ctx: &mut Context<'_>,
+    ) -> Written {
+        let blocks = self.blocks_of(task);
+        let entry = &self.rows.tasks[task];
+        let changes = &self.changes[task as usize];
         let mut sums: Vec<Vec<u32>> = Vec::new();
         for buffer in &entry.new {
             let mut of_column = Vec::new();
@@ -140,20 +282,20 @@ impl Raid4Smr {
             }
             sums.push(of_column);
         }
-        let block = |(at, change): (usize, &super::Change)| {
-            let (column, row) = match change.slot {
-                Some(_) => (self.contents.data(), at as u64),
-                None => (self.directory.home_of(change.place), change.place / homes - first_row),
-            };
-            WrittenBlock {
-                block: change.block,
-                stamp: change.stamp,
-                place: change.place,
-                slot: change.slot,
-                sum: sums[column][row as usize],
-            }
+        let block = |((column, row), change): (&(usize, u64), &super::Change)| WrittenBlock {
+            block: change.block,
+            stamp: change.stamp,
+            place: change.place,
+            slot: change.slot,
+            sum: sums[*column][*row as usize],
         };
-        Written { number, blocks: changes.iter().enumerate().map(block).collect() }
+        let logged = logged.map(|(at, rows)| {
+            let of_parity = sums[self.contents.parity()].iter().enumerate();
+            let is_logged = |(row, _): &(usize, &u32)| rows >> row & 1 == 1;
+            let parity_sums = of_parity.filter(is_logged).map(|(_, sum)| *sum).collect();
+            Logged { at, first_row: entry.rows.start.0, rows, parity_sums }
+        });
+        Written { number, logged, blocks: blocks.iter().zip(changes).map(block).collect() }
     }
 
     /// True when a write changes a row in which something else stands that its parity covers. After a crash it
@@ -180,6 +322,9 @@ impl Raid4Smr {
                 }
                 self.notes.answer(request, ended.result, true, ctx);
             }
+            word if word & WORD_LOG != 0 => {
+                self.logged((word & !WORD_LOG) as u32, ended.result, ctx)
+            }
             WORD_QUIET => self.flushed_for_checkpoint(ended.result, ctx),
             number => self.collector.ended(number, ended.result),
         }
@@ -202,7 +347,9 @@ impl Raid4Smr {
             }
         }
         self.notes.keeper.commit(ctx);
-        let alarms = [self.rows.alarm(ctx.now()), self.notes.keeper.alarm()];
+        self.rows.give_up_late(ctx);
+        let rows = [self.rows.alarm(ctx.now()), self.rows.late_alarm()];
+        let alarms = [rows[0], rows[1], self.notes.keeper.alarm()];
         // What is due already waits for something else than time.
         match alarms.into_iter().flatten().filter(|at| *at > ctx.now()).min() {
             Some(at) => ctx.wake_at(at),
@@ -217,23 +364,28 @@ impl Raid4Smr {
     /// A job has ended.
     fn job_ended(&mut self, ended: EndedJob, ctx: &mut Context<'_>) {
         let EndedJob { owner, number, request, result } = ended;
-        if let JobOwner::Layer(word) = owner {
-            return self.own_ended(Ended::of(word, result), ctx);
+        let at = self.flushes.iter().position(|(job, _)| *job == number);
+        let flushed = at.map(|at| self.flushes.swap_remove(at).1);
+        if let (Some(before), Ok(())) = (flushed, result) {
+            self.notes.settle(before, ctx);
+        }
+        match owner {
+            JobOwner::Layer(WORD_SETTLE) => return self.settled(result, ctx),
+            JobOwner::Layer(word) if word & WORD_PORTION != 0 => {
+                self.change_ended(&request);
+                let whole = (word & !WORD_PORTION) as u32;
+                return self.rows.jobs.end_part(whole, result);
+            }
+            JobOwner::Layer(word) => return self.own_ended(Ended::of(word, result), ctx),
+            JobOwner::Above => {}
         }
         let is_promise = match request.operation {
-            Operation::Flush => {
-                let at = self.flushes.iter().position(|(job, _)| *job == number);
-                let before = at.map(|at| self.flushes.swap_remove(at).1);
-                if let (Some(before), Ok(())) = (before, result) {
-                    self.notes.settle(before, ctx);
-                }
-                true
-            }
+            Operation::Flush => true,
             Operation::Read => false,
             operation => {
-                self.changing -= 1;
-                let needed = self.room_for(request.extent.blocks.0);
-                self.notes.keeper.ledger.release_reserved(needed);
+                if !self.is_in_portions(&request) {
+                    self.change_ended(&request);
+                }
                 if self.keeps() && operation.is_durable() && result.is_ok() {
                     return self.flush_behind(request.id, ctx);
                 }
@@ -241,6 +393,28 @@ impl Raid4Smr {
             }
         };
         self.notes.answer(request.id, result, is_promise, ctx);
+    }
+
+    /// Writes were made durable for those that wait. Where that has failed nothing can be promised any more.
+    fn settled(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        self.is_settling = false;
+        match result {
+            Ok(()) => {}
+            Err(error) => self.notes.keeper.ledger.fail(error),
+        }
+        for task in core::mem::take(&mut self.awaiting_settling) {
+            self.rows.noting.wait(task);
+        }
+        self.note_writes(ctx);
+    }
+
+    /// A request that has changed something has ended, or a portion of one.
+    fn change_ended(&mut self, request: &Request) {
+        self.changing -= 1;
+        if self.notes.failure().is_none() {
+            let needed = self.room_for(request);
+            self.notes.keeper.ledger.release_reserved(needed);
+        }
     }
 
     /// A request that has changed something is answered when that is durable.
@@ -359,6 +533,9 @@ impl Raid4Smr {
         let mut waiting: Vec<(u64, u32)> = self.awaiting_note.drain().collect();
         waiting.sort_unstable();
         for (_, task) in waiting {
+            self.rows.not_noted(task, error, &mut self.contents, ctx);
+        }
+        for task in core::mem::take(&mut self.awaiting_settling) {
             self.rows.not_noted(task, error, &mut self.contents, ctx);
         }
         if self.collector.waits_for_notes() {

@@ -8,16 +8,18 @@ use super::collection::Waiting;
 use super::collector::{Around, Collector};
 use super::contents::Contents;
 use super::directory::{Change, Changes, Directory, Place, Target};
-use super::layout::Raid4SmrKeeping;
+use super::layout::{Raid4SmrKeeping, Raid4SmrLayout};
 use super::notes::Notes;
 use super::records::WRITE_BLOCKS_MAX;
 use super::recovery::AfterCrash;
+use super::redo_log::RedoLog;
 use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
 use crate::array::keeper::Keeper;
 use crate::array::raid::check_spares;
 use crate::array::read_runs::ReadRuns;
 use crate::array::status::ArrayStatus;
 use crate::array::{ArrayError, RowMap, Rows};
+use crate::buffer::BufferSlice;
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
 use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
@@ -58,6 +60,12 @@ pub struct Raid4Smr {
     notes: Notes,
     /// Writes that are noted and wait until that is durable, by their numbers.
     awaiting_note: AddressMap<u32>,
+    /// Writes that are being written to the log: where there, which of their rows, and what.
+    logging: AddressMap<(u64, u64, BufferSlice)>,
+    /// Writes that wait until others are durable.
+    awaiting_settling: Vec<u32>,
+    /// These are being made durable.
+    is_settling: bool,
     /// The numbers of writes before which a flush that was asked for makes all durable, by its job.
     flushes: Vec<(u32, u64)>,
     /// Requests that are answered when a flush behind them has ended, and the write before which that makes all
@@ -68,8 +76,8 @@ pub struct Raid4Smr {
     /// Such requests that wait for a checkpoint.
     held_back: VecDeque<u32>,
     quiet: Quiet,
-    /// Journal blocks for one request at most.
-    room_most: u64,
+    /// Where it keeps what; none where it keeps nothing.
+    layout: Option<Raid4SmrLayout>,
     after_crash: Option<AfterCrash>,
     directory: Directory,
     contents: Contents,
@@ -103,7 +111,7 @@ impl Raid4Smr {
         if let Some(at) = (homes..below.len()).find(is_zoned) {
             return Err(ArrayError::from(JoinError::Zones(Port(at as u8))).into());
         }
-        let first_block = keeping.map_or(0, |keeping| keeping.layout.journal_blocks);
+        let first_block = keeping.map_or(0, |keeping| keeping.layout.first_block());
         let (mut bands, slots) = lay_out(&settings, &below[..homes], [data, parity], first_block)?;
         if let Some(offered) = settings.offered {
             let room = BlockCount(bands.host_blocks());
@@ -130,23 +138,30 @@ impl Raid4Smr {
         let offered: u64 = below[..columns].iter().map(|it| it.blocks.0).sum();
         let keeper = match keeping {
             None => Keeper::volatile(),
-            Some(Raid4SmrKeeping { durability, layout }) => {
+            Some(Raid4SmrKeeping { durability, layout, .. }) => {
                 Keeper::journaled(&layout.copies(homes, [data.blocks, parity.blocks]), durability)
             }
         };
         let mut rows = Rows::new(columns, settings.spares, false);
-        rows.noting.is_on = keeping.is_some();
+        if let Some(keeping) = keeping {
+            rows.noting.is_on = true;
+            rows.lose_after(keeping.lost_after);
+        }
+        let log = RedoLog::new(keeping.map_or(Extent::EMPTY, |it| it.layout.log()));
         let mut contents = Contents::new(bands.clone(), homes, slots);
         contents.begin_at(first_block);
         let layer = Raid4Smr {
-            notes: Notes::new(keeper),
+            notes: Notes::new(keeper, log),
             awaiting_note: address_map(0),
+            logging: address_map(0),
+            awaiting_settling: Vec::new(),
+            is_settling: false,
             flushes: Vec::new(),
             forced: Slab::default(),
             changing: 0,
             held_back: VecDeque::new(),
             quiet: Quiet::No,
-            room_most: keeping.map_or(0, |it| it.durability.ring_blocks / 4),
+            layout: keeping.map(|it| it.layout),
             after_crash: None,
             collector: Collector::new(bands.band_rows() - 1),
             rows,

@@ -5,11 +5,12 @@ use super::journal::WORD_RECOVERY;
 use crate::array::keeper::{Life, Token};
 use crate::array::member_record::RECORD_MEMBER;
 use crate::array::raid4smr::notes::TOKEN_OPENED;
-use crate::array::raid4smr::records::Said;
+use crate::array::raid4smr::records::{Said, Written};
 use crate::array::raid4smr::recovery::AfterCrash;
 use crate::array::{Redundancy, RowMap};
 use crate::durability::Recovery;
 use crate::error::IoError;
+use crate::extent::Extent;
 use crate::layer::{Context, Port};
 use crate::ledger::{CopyState, LedgerEvent, Stage, When};
 use crate::lifecycle::{OpenError, Start};
@@ -89,14 +90,19 @@ impl Raid4Smr {
         if let Some(next) = numbers.max() {
             self.notes.restore(next);
         }
-        let after = AfterCrash::new(said, &self.directory, &self.contents);
-        // The sum of what is there is not the parity of a row of which a member is missing.
-        let parity = self.contents.parity();
-        let lacks = (0..parity).any(|column| !self.rows.members.has_all(column));
-        if lacks && after.has_doubts() {
-            return Err(OpenError::Io(IoError::Lost));
+        let log = self.layout.map_or(Extent::EMPTY, |layout| layout.log());
+        let is_in_log = |it: &Said| match it {
+            Said::Write(Written { logged: Some(it), blocks, .. }) => {
+                let blocks = (blocks.len() + it.parity_sums.len()) as u64;
+                it.at >= log.start.0
+                    && it.at.checked_add(blocks).is_some_and(|end| end <= log.end().0)
+            }
+            _ => true,
+        };
+        if !said.iter().all(is_in_log) {
+            return Err(OpenError::damaged("record", "it speaks of a log that is not there"));
         }
-        self.after_crash = Some(after);
+        self.after_crash = Some(AfterCrash::new(said, &self.directory, &self.contents, &self.rows));
         Ok(())
     }
 

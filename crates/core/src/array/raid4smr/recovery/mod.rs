@@ -2,7 +2,10 @@
 //!
 //! Records of the last writes were made before the blocks were written. Where no record says that the members
 //! were flushed since, each block is read: one that is not what its record says was not written, and is where
-//! it was before. The parity of all rows that were perhaps being written is then the sum of what is there.
+//! it was before. The parity of all rows that were perhaps being written is then the sum of what is there. Where a
+//! member is missing that cannot be known, and they are what the [log](FromLog) says.
+
+mod from_log;
 
 use super::contents::Contents;
 use super::directory::{Directory, Place};
@@ -19,6 +22,7 @@ use crate::units::BlockCount;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
+use from_log::{FromLog, Verdict};
 
 /// Reads in flight at most.
 const READS_MAX: usize = 16;
@@ -28,8 +32,12 @@ const ROWS_MAX: u64 = 256;
 /// How far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
+    /// The log is read.
+    ReadingLog,
     /// Blocks that were perhaps written are read.
     Checking,
+    /// Rows get what the log says.
+    FromLog,
     /// The parity of some rows is computed: all of its columns are read.
     Reading,
     /// It is written.
@@ -38,6 +46,15 @@ enum Step {
     Flushing,
     /// All is as the records say.
     Over,
+}
+
+/// A block that was perhaps written.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    /// The record, and where in it the block stands.
+    of: (usize, usize),
+    column: usize,
+    row: u64,
 }
 
 /// Neighbouring blocks that were perhaps written.
@@ -57,10 +74,15 @@ pub struct AfterCrash {
     said: Vec<Said>,
     /// By record and block whether the block was found to be there.
     is_there: Vec<Vec<bool>>,
+    doubts: Vec<Doubt>,
+    /// What the log says, where a member is missing.
+    from_log: Option<FromLog>,
     checks: Vec<Check>,
     asked: usize,
     /// Rows whose parity is computed anew.
     rows: BTreeSet<u64>,
+    /// Rows of the homes that have nothing, though a collection was about to put something there.
+    uncollected: Extent,
     /// Those that are computed now, and a buffer for each column that is read and for the parity.
     now: Extent,
     columns: Columns,
@@ -72,13 +94,21 @@ pub struct AfterCrash {
 
 impl AfterCrash {
     /// Takes the records behind a checkpoint; there are none where the array went down in good order.
-    pub fn new(said: Vec<Said>, directory: &Directory, contents: &Contents) -> AfterCrash {
+    pub fn new(
+        said: Vec<Said>,
+        directory: &Directory,
+        contents: &Contents,
+        rows: &Rows,
+    ) -> AfterCrash {
         let mut after = AfterCrash {
             is_there: said.iter().map(|it| vec![true; blocks_of(it)]).collect(),
             said,
+            doubts: Vec::new(),
+            from_log: None,
             checks: Vec::new(),
             asked: 0,
             rows: BTreeSet::new(),
+            uncollected: Extent::EMPTY,
             now: Extent::EMPTY,
             columns: Columns::NONE,
             buffers: Vec::new(),
@@ -86,12 +116,21 @@ impl AfterCrash {
             outstanding: 0,
             failure: None,
         };
-        after.find_checks(directory, contents);
+        after.find_doubts(directory, contents);
+        let parity = contents.parity();
+        let lacks = (0..parity).any(|column| !rows.members.has_all(column));
+        match lacks && rows.members.is_present(parity) {
+            true => {
+                after.from_log = Some(FromLog::new(&after.said, &after.doubts));
+                after.step = Step::ReadingLog;
+            }
+            false => after.check_all(rows),
+        }
         after
     }
 
     /// Finds the blocks of which no record says that they are durable.
-    fn find_checks(&mut self, directory: &Directory, contents: &Contents) {
+    fn find_doubts(&mut self, directory: &Directory, contents: &Contents) {
         let settled = self.said.iter().filter_map(|it| match it {
             Said::Settled { before } => Some(*before),
             _ => None,
@@ -118,9 +157,8 @@ impl AfterCrash {
                         if row >= contents.rows_of(column) {
                             continue;
                         }
-                        self.rows.insert(row);
                         self.is_there[record][at] = false;
-                        add_check(&mut self.checks, (column, row), (record, at));
+                        self.doubts.push(Doubt { of: (record, at), column, row });
                     }
                 }
                 _ => {}
@@ -128,14 +166,65 @@ impl AfterCrash {
         }
     }
 
-    /// True when blocks were perhaps being written, or a parity was changing.
-    pub fn has_doubts(&self) -> bool {
-        let begun = self.said.iter().rev().find_map(|said| match said {
-            Said::Begun { .. } => Some(true),
-            Said::Collected { .. } => Some(false),
-            _ => None,
-        });
-        !self.checks.is_empty() || begun == Some(true)
+    /// Has all doubtful blocks read, and the parity of their rows computed. At most the parity disk is missing.
+    fn check_all(&mut self, rows: &Rows) {
+        for doubt in &self.doubts {
+            self.rows.insert(doubt.row);
+            if rows.members.with_row(doubt.row).has(doubt.column) {
+                add_check(&mut self.checks, (doubt.column, doubt.row), doubt.of);
+            }
+        }
+    }
+
+    /// The log was read: it says which blocks are there, and which must be read to know that.
+    fn believe_log(&mut self, rows: &Rows) {
+        let Some(from_log) = &mut self.from_log else { return };
+        from_log.sort_out(&self.said, &self.doubts);
+        for doubt in &self.doubts {
+            let (record, at) = doubt.of;
+            let is_readable = rows.members.with_row(doubt.row).has(doubt.column);
+            let verdict = from_log.verdict(&self.said, doubt);
+            if verdict == Verdict::NotInLog {
+                self.rows.insert(doubt.row);
+            }
+            match verdict {
+                Verdict::AtHome | Verdict::NotInLog if is_readable => {
+                    add_check(&mut self.checks, (doubt.column, doubt.row), doubt.of);
+                }
+                // The parity of the log has it.
+                Verdict::AtHome | Verdict::InSlot => self.is_there[record][at] = true,
+                Verdict::NotInLog | Verdict::Nowhere => {}
+            }
+        }
+    }
+
+    /// Which blocks are there is known: so is what their rows get.
+    ///
+    /// # Errors
+    /// When the parity of a row is needed that is known no more: its slot was on a member that is missing, and a
+    /// collection was changing it.
+    fn decide(&mut self, contents: &Contents, rows: &Rows) -> Result<(), IoError> {
+        let Some(from_log) = &mut self.from_log else { return Ok(()) };
+        for doubt in from_log.last_at_home() {
+            let (record, at) = doubt.of;
+            if self.is_there[record][at] {
+                continue;
+            }
+            // What the home had before is there still.
+            let is_held = contents.held(doubt.row).has(doubt.column);
+            let before = is_held.then(|| found_at(&self.checks, &doubt)).flatten();
+            from_log.take_out(&self.said, &doubt, before);
+        }
+        from_log.leave_out_homes(self.uncollected);
+        self.rows.retain(|row| !from_log.has(*row));
+        let is_known = |row: &u64| {
+            let there = rows.members.with_row(*row);
+            contents.held(*row).without(there).is_empty()
+        };
+        match self.rows.iter().all(is_known) {
+            true => Ok(()),
+            false => Err(IoError::Lost),
+        }
     }
 
     /// True when everything is as the records say.
@@ -161,10 +250,26 @@ impl AfterCrash {
         ctx: &mut Context<'_>,
     ) -> Result<(), OpenError> {
         loop {
-            if self.failure.is_some() || self.outstanding > 0 && self.step != Step::Checking {
+            let is_many = matches!(self.step, Step::ReadingLog | Step::Checking | Step::FromLog);
+            if self.failure.is_some() || self.outstanding > 0 && !is_many {
                 return Ok(());
             }
             match self.step {
+                Step::ReadingLog => {
+                    let from_log = self.from_log.as_mut().expect("a log");
+                    self.outstanding += from_log.read_more(
+                        word,
+                        (self.outstanding, &self.said),
+                        contents.parity(),
+                        rows,
+                        ctx,
+                    );
+                    if self.outstanding > 0 {
+                        return Ok(());
+                    }
+                    self.believe_log(rows);
+                    self.step = Step::Checking;
+                }
                 Step::Checking => {
                     self.read_more(word, contents, rows, ctx);
                     if self.outstanding > 0 {
@@ -174,6 +279,18 @@ impl AfterCrash {
                     replayed.map_err(|_| {
                         OpenError::damaged("record", "it speaks of what is not there")
                     })?;
+                    self.failure = self.failure.or(self.decide(contents, rows).err());
+                    self.step = Step::FromLog;
+                }
+                Step::FromLog => {
+                    if let Some(from_log) = &mut self.from_log {
+                        let in_flight = self.outstanding;
+                        self.outstanding +=
+                            from_log.write_more(word, in_flight, contents, rows, ctx);
+                    }
+                    if self.outstanding > 0 {
+                        return Ok(());
+                    }
                     self.step = Step::Writing;
                 }
                 Step::Reading => self.write_parity(word, contents, rows, ctx),
@@ -181,7 +298,14 @@ impl AfterCrash {
                     self.release(ctx);
                     self.read_rows(word, contents, rows, ctx);
                 }
-                Step::Flushing => self.step = Step::Over,
+                Step::Flushing => {
+                    if let Some(from_log) = &mut self.from_log {
+                        from_log.release(ctx);
+                        let checked = self.checks.drain(..).map(|check| check.buffer);
+                        checked.filter(|it| it.blocks > 0).for_each(|it| ctx.release(it));
+                    }
+                    self.step = Step::Over;
+                }
                 Step::Over => return Ok(()),
             }
         }
@@ -190,19 +314,26 @@ impl AfterCrash {
     /// An operation has ended.
     pub fn ended(&mut self, at: usize, result: Result<(), IoError>, ctx: &mut Context<'_>) {
         self.outstanding -= 1;
+        if let (Step::ReadingLog, Some(from_log)) = (self.step, &mut self.from_log) {
+            if result == Err(IoError::Lost) {
+                self.failure = self.failure.or(Some(IoError::Lost));
+            }
+            return from_log.entry_read(at, result, &self.said, ctx);
+        }
         if self.step != Step::Checking {
             self.failure = self.failure.or(result.err());
             return;
         }
         let check = &mut self.checks[at];
-        let buffer = core::mem::take(&mut check.buffer);
         let mut sums = Vec::new();
         match result {
-            Ok(()) => ctx.checksum(buffer, &mut sums),
+            Ok(()) => ctx.checksum(check.buffer, &mut sums),
             Err(IoError::Lost) => self.failure = self.failure.or(Some(IoError::Lost)),
             Err(_) => {}
         }
-        ctx.release(buffer);
+        if self.from_log.is_none() || sums.is_empty() {
+            ctx.release(core::mem::take(&mut check.buffer));
+        }
         for ((record, block), sum) in check.of.iter().zip(sums) {
             if let Said::Write(written) = &self.said[*record] {
                 self.is_there[*record][*block] = written.blocks[*block].sum == sum;
@@ -251,7 +382,7 @@ impl AfterCrash {
         // By place the last change that has given it a slot.
         let mut redirected_by: BTreeMap<Place, u64> = BTreeMap::new();
         let mut begun = None;
-        let mut held: Vec<(u64, u64)> = Vec::new();
+        let mut held: Vec<u64> = Vec::new();
         for (record, said) in self.said.iter().enumerate() {
             match said {
                 Said::Write(written) => {
@@ -283,18 +414,17 @@ impl AfterCrash {
                     begun = Some(*to);
                     held = Vec::new();
                 }
-                Said::Held { runs } => held.extend(runs),
+                Said::Held { .. } => held.extend(said.places_held()),
                 Said::Collected { band_row, to, stamp } => {
                     let since = |place| redirected_by.get(&place).is_some_and(|by| by > stamp);
                     directory.replay_collected(*band_row, *to, since)?;
                     let rows = Extent::new(to * band_blocks, band_blocks);
                     contents.clear_homes(rows);
-                    for (start, length) in &held {
-                        let end =
-                            start.checked_add(*length).filter(|end| *end <= band_blocks * homes);
-                        for at in *start..end.ok_or_else(nonsense)? {
-                            contents.hold((at % homes) as usize, rows.start.0 + at / homes, true);
-                        }
+                    if held.last().is_some_and(|last| *last >= band_blocks * homes) {
+                        return Err(nonsense());
+                    }
+                    for at in &held {
+                        contents.hold((at % homes) as usize, rows.start.0 + at / homes, true);
                     }
                     (begun, held) = (None, Vec::new());
                 }
@@ -308,6 +438,7 @@ impl AfterCrash {
             let rows = Extent::new(to * band_blocks, band_blocks);
             contents.clear_homes(rows);
             self.rows.extend(rows.start.0..rows.end().0);
+            self.uncollected = rows;
         }
         Ok(())
     }
@@ -379,6 +510,13 @@ fn blocks_of(said: &Said) -> usize {
         Said::Write(written) => written.blocks.len(),
         _ => 0,
     }
+}
+
+/// What was read in the place of a block.
+fn found_at(checks: &[Check], doubt: &Doubt) -> Option<BufferSlice> {
+    let check = checks.iter().find(|check| check.of.contains(&doubt.of))?;
+    let at = check.of.iter().position(|of| *of == doubt.of)?;
+    (check.buffer.blocks > 0).then(|| check.buffer.part(at as u64, 1))
 }
 
 /// Adds a block to the last run, or begins one.
