@@ -61,6 +61,11 @@ impl Missed {
         self.shape.end_of_region(row)
     }
 
+    /// Rows of the regions that were written.
+    pub fn region_rows(&self) -> u64 {
+        self.regions().count() as u64 * self.shape.region_rows
+    }
+
     /// The regions, in ascending order.
     pub fn regions(&self) -> impl Iterator<Item = u64> + '_ {
         core::iter::successors(self.regions.next_set(0), |at| self.regions.next_set(at + 1))

@@ -29,6 +29,7 @@ mod raid_rows;
 mod read_runs;
 mod reading;
 mod rebuild;
+mod rebuilds;
 mod region_shape;
 mod regions;
 mod row_locks;

@@ -99,6 +99,12 @@ fn play_durable_raid4smrs(amount: suite::Amount, lives: u64) {
                 assert!(was_served || port == data, "seed {seed}, cut and without member {port}");
                 starts.served += u64::from(was_served);
                 starts.refused += u64::from(!was_served);
+                let then = (port + 1 + seed as usize / 2) % kind.disks.len();
+                if then != port {
+                    let case = suite::Case { closes: seed % 3 == 0, ..case };
+                    let was_served = suite::lose_in_turn(&kind, case, port, then).unwrap();
+                    assert!(was_served || port == data || then == data, "{port}, then {then}");
+                }
             }
         }
     }

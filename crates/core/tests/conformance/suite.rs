@@ -411,6 +411,35 @@ impl World<'_> {
         Ok(was_served)
     }
 
+    /// Loses a disk for one start behind a power cut, and another when the first is back and has everything again.
+    fn run_without_in_turn(&mut self, first: usize, then: usize) -> Result<bool, Stop> {
+        let mut up = self.format()?;
+        self.serve(&mut up)?;
+        self.cut(up);
+        let closes = std::mem::replace(&mut self.case.closes, false);
+        if !self.serve_without(first, Start::Recover(Some(SET)))? {
+            return Ok(false);
+        }
+        let mut up = self.reopen()?;
+        let asks = workload::asks(self.case.seed + 3, self.case.asks, &up.above);
+        let look = workload::look(&up.above);
+        // Behind the first look the disk has everything.
+        for (asks, depth) in [(look.clone(), 4), (asks, self.case.depth), (look, 4)] {
+            self.play(&mut up, asks, depth, MayFail::Nothing, false)?;
+        }
+        self.check_quiet(&up)?;
+        if closes && self.close(&mut up)? {
+            self.oracle.close();
+        }
+        self.cut(up);
+        let was_served = self.serve_without(then, Start::Recover(Some(SET)))?;
+        let mut up = self.reopen()?;
+        let look = workload::look(&up.above);
+        self.play(&mut up, look, 4, MayFail::Nothing, true)?;
+        self.check_quiet(&up)?;
+        Ok(was_served)
+    }
+
     fn run(&mut self) -> Result<(), Stop> {
         let mut up = self.format()?;
         match self.serve(&mut up) {
@@ -468,6 +497,15 @@ pub fn lose(kind: &Kind, case: Case, port: usize) -> Result<bool, String> {
 pub fn lose_after_a_cut(kind: &Kind, case: Case, port: usize) -> Result<bool, String> {
     let lost = world(kind, case).run_without_after_a_cut(port);
     lost.map_err(|stop| format!("port {port} lost behind a cut: {}", in_words(case, stop)))
+}
+
+/// The same behind a power cut, and with another disk when that one is back; true when requests were served each time.
+///
+/// # Errors
+/// The rule that was broken.
+pub fn lose_in_turn(kind: &Kind, case: Case, first: usize, then: usize) -> Result<bool, String> {
+    let lost = world(kind, case).run_without_in_turn(first, then);
+    lost.map_err(|stop| format!("port {first} lost, then {then}: {}", in_words(case, stop)))
 }
 
 fn in_words(case: Case, stop: Stop) -> String {

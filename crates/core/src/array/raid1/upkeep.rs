@@ -34,10 +34,4 @@ pub struct Upkeep {
     pub held: BTreeSet<u64>,
     /// Regions that are being recorded as marked.
     pub marking: Vec<u64>,
-    /// How far the rebuild was when the flush of its member began.
-    pub progress: Option<(usize, u64)>,
-    /// The rows of a member that are durable there, as they were recorded last.
-    pub recorded_to: u64,
-    /// The member whose end of a rebuild is being made durable.
-    pub finishing: Option<usize>,
 }

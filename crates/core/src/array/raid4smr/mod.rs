@@ -19,6 +19,7 @@ mod recovery;
 mod redo_log;
 mod settings;
 mod slots;
+mod word;
 
 pub use bands::HomeBands;
 pub use layer::Raid4Smr;

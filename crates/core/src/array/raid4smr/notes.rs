@@ -18,6 +18,9 @@ pub const TOKEN_OPENED: u64 = u64::MAX - 1;
 /// That a member is out.
 pub const TOKEN_LOSS: u64 = u64::MAX - 2;
 
+/// That a member has all of its rows.
+pub const TOKEN_WHOLE: u64 = u64::MAX - 3;
+
 /// The journal of the array, and the writes that it speaks of.
 #[derive(Debug)]
 pub struct Notes {

@@ -17,9 +17,10 @@ use crate::array::member_record::RECORD_MEMBER;
 use crate::array::members::State;
 use crate::array::missed::Missed;
 use crate::array::raid::check_spares;
+use crate::array::rebuilds::{Rebuilds, Returning};
 use crate::array::regions::Regions;
 use crate::array::rows::Ended;
-use crate::array::status::{ArrayStatus, MemberHas};
+use crate::array::status::ArrayStatus;
 use crate::array::task::Piece;
 use crate::array::{ArrayError, Level, RaidRows, Redundancy, RowMap, Rows};
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
@@ -37,8 +38,6 @@ use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Instant};
 use alloc::vec::Vec;
 
-/// Rows that are rebuilt between two records of it at most: 16 MiB of a member.
-const PROGRESS_ROWS_MAX: u64 = 4096;
 /// Runs of unreadable blocks that a status lists.
 const UNREADABLE_RUNS: usize = 8;
 
@@ -58,15 +57,13 @@ pub struct Raid1 {
     entered: Vec<bool>,
     /// Of them those that wait for a table.
     awaiting_tables: Vec<u32>,
-    /// Members that were away and are there again; whether they must be rebuilt from the start.
-    returning: Vec<(usize, bool)>,
+    pub(super) rebuilds: Rebuilds,
     /// The ledger has given back what it kept.
     pub(super) is_recovered: bool,
     /// Everything is flushed before the array goes down.
     may_close: bool,
     /// Why the array does not come up.
     pub(super) refusal: Option<IoError>,
-    pub(super) progress_rows: u64,
     /// Blocks of the members that are in no row.
     unused: BlockCount,
 }
@@ -101,7 +98,7 @@ impl Raid1 {
         check_spares(&below[columns..], used)?;
         let (mut map, mut keeper) = (Copies::volatile(columns, offered.0), Keeper::volatile());
         let mut rows = Rows::new(columns, spares, true);
-        let mut progress_rows = PROGRESS_ROWS_MAX;
+        let mut rebuilds = Rebuilds::new(0);
         if let (Some(keeping), Some(layout)) = (&keeping, &layout) {
             let sizes: Vec<BlockCount> = below.iter().map(|it| it.blocks).collect();
             keeper = Keeper::journaled(&layout.copies(&sizes), keeping.durability);
@@ -109,7 +106,7 @@ impl Raid1 {
             rows.keep_contents(layout.shape.rows());
             rows.lose_after(keeping.lost_after);
             rows.members.missed = Some(Missed::new(layout.shape));
-            progress_rows = (layout.shape.rows() / 16).clamp(1, PROGRESS_ROWS_MAX);
+            rebuilds = Rebuilds::new(layout.shape.rows());
         }
         let total: u64 = members.iter().map(|it| it.blocks.0).sum();
         let raid = Raid1 {
@@ -123,11 +120,10 @@ impl Raid1 {
             repairs: 0,
             entered: Vec::new(),
             awaiting_tables: Vec::new(),
-            returning: Vec::new(),
+            rebuilds,
             is_recovered: false,
             may_close: false,
             refusal: None,
-            progress_rows,
             unused: BlockCount(total - used.0 * columns as u64),
         };
         Ok((raid, Geometry { blocks: offered, ..geometry }))
@@ -325,12 +321,13 @@ impl Raid1 {
                 let was_out = self.keeper.may_return(column);
                 if !is_gone && !is_another {
                     // One that nobody has recorded out is older than it was.
-                    self.returning.push((column, !was_out));
+                    self.rebuilds.comes_back(Returning { column, from_start: !was_out });
                 }
                 self.rows.lost(port, &mut self.map, ctx);
             } else if self.rows.members.state(column) == State::Out {
                 // The journal has taken its disk in, and the record of that was not written any more.
-                self.take_in(column, is_another, !self.keeper.may_return(column), ctx);
+                let from_start = !self.keeper.may_return(column);
+                self.rows.take_in(Returning { column, from_start }, is_another, ctx);
             }
         }
         self.take_part_in_marks(ctx);
@@ -370,8 +367,7 @@ impl Raid1 {
             let marked: Vec<u64> = self.regions.recorded().collect();
             self.miss(&marked);
         }
-        // A rebuild may begin anew: what was recorded of the last one does not count.
-        self.upkeep.recorded_to = 0;
+        self.rebuilds.begin_anew();
     }
 
     /// No member has all blocks any more. The journal must not go on with members that lack some: the one with
@@ -419,7 +415,7 @@ impl Raid1 {
             LedgerEvent::CopyAdmitted(port) => self.copy_admitted(port, ctx),
             LedgerEvent::CopyOut(port) => {
                 self.keeper.refuse_admission(Some(port), ctx);
-                self.returning.retain(|(column, _)| self.rows.members.port(*column) != port);
+                self.rebuilds.forget_returning(port, &self.rows);
                 self.rows.lost(port, &mut self.map, ctx);
             }
             LedgerEvent::Drain => self.drain(ctx),
@@ -446,7 +442,7 @@ impl Raid1 {
         while let Some(job) = self.regions.pop_waiting() {
             self.rows.jobs.end_part(job, Err(error));
         }
-        self.upkeep.finishing = None;
+        self.rebuilds.give_up();
         self.stop_scrub("nothing can be recorded any more");
         self.rows.rest("nothing can be recorded any more", &mut self.map, ctx);
         if self.keeper.life == Life::Opening && self.is_recovered {
@@ -464,30 +460,15 @@ impl Raid1 {
             self.note(ctx);
             return self.keeper.answer_replaced(command, ctx);
         }
-        let is_it = |(column, _): &(usize, bool)| self.rows.members.port(*column) == port;
-        let Some(at) = self.returning.iter().position(is_it) else { return };
-        let (column, from_start) = self.returning.swap_remove(at);
+        let Some(returning) = self.rebuilds.take_returning(port, &self.rows) else { return };
         if ctx.is_planted(PlantedBug::ArrayMarkAheadOfData) {
             ctx.hold_out(port, false);
             ctx.move_mark();
         }
-        self.take_in(column, false, from_start, ctx);
+        self.rows.take_in(returning, false, ctx);
         self.note(ctx);
         // It gets what it lacks at once, and not with the next request.
         self.rows.go_on(&mut self.map, ctx);
-    }
-
-    /// The disk of a column that is out is there: a new one that somebody has put in, or the one that was away.
-    fn take_in(&mut self, column: usize, is_new: bool, from_start: bool, ctx: &Context<'_>) {
-        let state = match (is_new, from_start) {
-            _ if ctx.is_planted(PlantedBug::ArrayStaleMemberTaken) => State::In,
-            (true, _) => State::Blank,
-            (false, true) => State::Rebuilding(0),
-            (false, false) => State::Returning(0),
-        };
-        let members = &mut self.rows.members;
-        members.set(column, members.port(column), state);
-        self.rows.has_changed = true;
     }
 
     /// Takes in the next member that was away and is there again.
@@ -496,14 +477,9 @@ impl Raid1 {
             && !self.keeper.is_admitting()
             && !ctx.is_read_only()
             && self.keeper.ledger.failure().is_none();
-        while may && let Some((column, _)) = self.returning.last() {
-            let port = self.rows.members.port(*column);
-            let is_out = self.rows.members.state(*column) == State::Out && !ctx.is_lost(port);
-            if is_out {
-                let map = self.checkpoint_map();
-                return self.keeper.admit(port, None, map, ctx);
-            }
-            self.returning.pop();
+        if may && let Some(next) = self.rebuilds.next_returning(&self.rows, ctx) {
+            let (port, map) = (self.rows.members.port(next.column), self.checkpoint_map());
+            self.keeper.admit(port, None, map, ctx);
         }
     }
 
@@ -522,11 +498,11 @@ impl Raid1 {
             && self.repairs == 0
             && !self.keeper.is_admitting()
             && self.upkeep.clearing.is_none()
-            && self.upkeep.progress.is_none()
+            && !self.rebuilds.is_flushing()
             && self.regions.are_clear();
         if is_over {
             self.keeper.life = Life::Closing;
-            self.upkeep.progress = self.rows.members.begun();
+            self.rebuilds.begin_to_close(&self.rows);
             self.flush_members(Word::Close, ctx);
         }
         if self.may_close && !self.keeper.ledger.is_checkpointing() {
@@ -537,9 +513,7 @@ impl Raid1 {
     }
 
     fn flushed_to_close(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        if let (Some((column, row)), Ok(())) = (self.upkeep.progress.take(), result) {
-            self.keeper.record_progress(column, row, ctx);
-        }
+        self.rebuilds.flushed_to_close(result, &mut self.keeper, ctx);
         match result {
             Ok(()) => self.may_close = true,
             Err(error) => self.keeper.ledger.fail(error),
@@ -719,13 +693,7 @@ impl Layer for Raid1 {
 
     fn array(&self, now: Instant, is_lost: &dyn Fn(Port) -> bool) -> Option<ArrayStatus> {
         let mut status = self.rows.array_status(&self.map, now, is_lost);
-        for (column, _) in &self.returning {
-            // It waits for its turn, or for the journal.
-            let member = &mut status.members[*column];
-            if member.has == MemberHas::Nothing && !member.is_lost {
-                member.has = MemberHas::Older;
-            }
-        }
+        self.rebuilds.tell_returning(&mut status);
         status.scrub = self.scrub_status(now);
         status.unreadable_blocks = self.map.unreadable.len() as u64;
         status.unreadable = self.map.unreadable_runs(UNREADABLE_RUNS);

@@ -4,20 +4,19 @@
 use super::Raid1;
 use crate::array::Columns;
 use crate::array::keeper::{Life, Token};
-use crate::array::members::State;
 use crate::array::raid1::records::{
     NUMBERS_OF_RECORD, RECORD_CLEARED, RECORD_MARKED, RECORD_UNREADABLE, payload,
 };
 use crate::array::raid1::upkeep::{Clearing, Load};
 use crate::array::raid1::word::{TOKEN_MARKS, TOKEN_WHOLE, Word};
+use crate::array::rebuilds::FlushFor;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::layer::Context;
 use crate::ledger::When;
-use crate::notice::Notice;
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
-use crate::units::{BLOCK_BYTES, BlockCount};
+use crate::units::BlockCount;
 
 impl Raid1 {
     /// Begins to read the tables that somebody waits for.
@@ -242,79 +241,31 @@ impl Raid1 {
 
     /// Records from time to time how far a rebuild has come, and that it is done.
     pub(super) fn record_rebuild(&mut self, ctx: &mut Context<'_>) {
-        if self.keeper.life != Life::Up || self.keeper.ledger.failure().is_some() {
-            return;
-        }
-        if let Some(column) = self.rows.to_confirm(&self.map) {
-            if self.upkeep.finishing.is_none() && self.keeper.ledger.has_room() {
-                self.upkeep.finishing = Some(column);
-                self.flush_members(Word::Whole, ctx);
-            }
-            return;
-        }
-        let Some((column, row)) = self.rows.rebuilt_to() else { return };
-        self.upkeep.recorded_to = self.upkeep.recorded_to.min(row);
-        let is_due = row - self.upkeep.recorded_to >= self.progress_rows;
-        if is_due && self.upkeep.progress.is_none() && self.keeper.ledger.has_room() {
-            self.upkeep.progress = Some((column, row));
-            match ctx.is_planted(PlantedBug::ArrayCursorAheadOfData) {
+        match self.rebuilds.next_flush(&self.rows, &self.keeper, &self.map) {
+            None => {}
+            Some(FlushFor::Whole) => self.flush_members(Word::Whole, ctx),
+            Some(FlushFor::Progress) => match ctx.is_planted(PlantedBug::ArrayCursorAheadOfData) {
                 true => self.progress_flushed(Ok(()), ctx),
                 false => self.flush_members(Word::Progress, ctx),
-            }
+            },
         }
     }
 
     /// What was rebuilt is durable.
     pub(super) fn progress_flushed(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        let Some((column, row)) = self.upkeep.progress.take() else { return };
-        let goes_on = self.rows.rebuilt_to().is_some_and(|(now, _)| now == column);
-        if result.is_ok() && goes_on && self.keeper.ledger.failure().is_none() {
-            self.keeper.record_progress(column, row, ctx);
-            self.upkeep.recorded_to = row;
-        }
+        self.rebuilds.progress_flushed(result, &self.rows, &mut self.keeper, ctx);
     }
 
     /// All rows of a member are durable there.
     pub(super) fn whole_flushed(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        let is_it = self.upkeep.finishing.is_some()
-            && self.upkeep.finishing == self.rows.to_confirm(&self.map);
-        if result.is_err() || !is_it || self.keeper.ledger.failure().is_some() {
-            self.upkeep.finishing = None;
-            return;
-        }
-        let column = self.upkeep.finishing.expect("a member");
-        let token = Token::Layer(TOKEN_WHOLE);
-        if self.keeper.record_whole(column, token, ctx) == When::Now {
+        let Raid1 { rebuilds, rows, map, keeper, .. } = self;
+        if rebuilds.whole_flushed(result, TOKEN_WHOLE, (rows, map), keeper, ctx) {
             self.whole_recorded(ctx);
         }
     }
 
     /// That a member has all of its rows is durable.
     pub(super) fn whole_recorded(&mut self, ctx: &mut Context<'_>) {
-        let finished = self.upkeep.finishing.take();
-        if finished.is_none() || finished != self.rows.to_confirm(&self.map) {
-            return;
-        }
-        self.upkeep.recorded_to = 0;
-        if let Some(column) = finished {
-            // Its mark moves with those of the others from now on.
-            ctx.hold_out(self.rows.members.port(column), false);
-            ctx.move_mark();
-        }
-        if let (Some(column), Some(missed)) = (finished, &self.rows.members.missed)
-            && matches!(self.rows.members.state(column), State::Returning(_))
-        {
-            let regions = missed.regions().count() as u64;
-            let rows = self.map.sums.as_ref().map_or(0, |sums| sums.shape().region_rows);
-            let member = self.rows.members.port(column).0;
-            let resynced_bytes = regions * rows * BLOCK_BYTES;
-            ctx.notice(Notice::MemberReturned { member, resynced_bytes });
-        }
-        self.rows.confirm(&mut self.map, ctx);
-        if self.rows.members.is_whole()
-            && let Some(missed) = &mut self.rows.members.missed
-        {
-            missed.clear();
-        }
+        self.rebuilds.whole_recorded(&mut self.rows, &mut self.map, ctx);
     }
 }

@@ -7,8 +7,9 @@ use super::Raid4Smr;
 use crate::array::jobs::{EndedJob, JobOwner};
 use crate::array::keeper::{Life, Token};
 use crate::array::plan::Method;
-use crate::array::raid4smr::notes::{TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED};
+use crate::array::raid4smr::notes::{TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED, TOKEN_WHOLE};
 use crate::array::raid4smr::records::{Logged, Said, Written, WrittenBlock};
+use crate::array::raid4smr::word::Word;
 use crate::array::rows::Ended;
 use crate::array::{Columns, RowMap};
 use crate::buffer::BufferSlice;
@@ -20,18 +21,6 @@ use crate::operation::{Cause, Operation, Request, RequestId};
 use crate::state::StateWriter;
 use crate::units::BlockCount;
 use alloc::vec::Vec;
-
-/// The ends of operations of the layer's own that are no collection's: of the flush before a checkpoint, of those
-/// behind writes that must be durable, and of the recovery.
-const WORD_QUIET: u64 = 1 << 63;
-const WORD_FORCED: u64 = 1 << 62;
-pub(super) const WORD_RECOVERY: u64 = 1 << 61;
-/// The end of a part of a request, which is behind it.
-const WORD_PORTION: u64 = 1 << 60;
-/// The end of a write to the log, for the write whose number is behind it.
-const WORD_LOG: u64 = 1 << 59;
-/// The end of a flush behind which writes can be noted that could not before.
-const WORD_SETTLE: u64 = 1 << 58;
 
 /// Notes that a request may need: one for each block that is written, and one in all for blocks that read as zeroes
 /// from now on.
@@ -68,7 +57,7 @@ impl Raid4Smr {
             let mut first = 0;
             while first < blocks {
                 let some = most.min(blocks - first);
-                let word = WORD_PORTION | u64::from(job);
+                let word = Word::Portion(job).number();
                 let portion = self.rows.jobs.begin_portion(word, job, first, some);
                 self.change_some_or_wait(portion, ctx);
                 first += some;
@@ -162,11 +151,7 @@ impl Raid4Smr {
         }
         if !self.awaiting_settling.is_empty() && !self.is_settling && self.notes.has_to_settle() {
             self.is_settling = true;
-            let operation = (Operation::Flush, Cause::Metadata);
-            let job = self.rows.jobs.begin_own(WORD_SETTLE, operation, BufferSlice::EMPTY);
-            self.flushes.push((job, self.notes.before_now()));
-            self.rows.flush(job, &self.contents, ctx);
-            self.rows.jobs.end_part(job, Ok(()));
+            self.flush_members(Word::Settle, ctx);
         }
     }
 
@@ -214,7 +199,7 @@ impl Raid4Smr {
         let extent = Extent::new(at, count);
         self.logging.insert(u64::from(task), (at, to_log, buffer));
         let operation = (Operation::WRITE, Cause::Parity);
-        let word = WORD_LOG | u64::from(task);
+        let word = Word::Log(task).number();
         self.rows.issue_at(word, self.contents.parity(), operation, (extent, buffer), ctx);
     }
 
@@ -309,25 +294,35 @@ impl Raid4Smr {
 
     /// An operation of the layer's own has ended.
     pub(super) fn own_ended(&mut self, ended: Ended, ctx: &mut Context<'_>) {
-        match ended.word {
-            word if word & WORD_RECOVERY != 0 => {
+        let result = ended.result;
+        match Word::of(ended.word) {
+            Word::Recovery(at) => {
                 if let Some(after) = &mut self.after_crash {
-                    after.ended((word & !WORD_RECOVERY) as usize, ended.result, ctx);
+                    after.ended(at as usize, result, ctx);
                 }
             }
-            word if word & WORD_FORCED != 0 => {
-                let (request, before) = self.forced.take((word & !WORD_FORCED) as u32);
-                if ended.result.is_ok() {
-                    self.notes.settle(before, ctx);
-                }
-                self.notes.answer(request, ended.result, true, ctx);
+            Word::Forced(number) => {
+                let request = self.forced.take(number);
+                self.notes.answer(request, result, true, ctx);
             }
-            word if word & WORD_LOG != 0 => {
-                self.logged((word & !WORD_LOG) as u32, ended.result, ctx)
-            }
-            WORD_QUIET => self.flushed_for_checkpoint(ended.result, ctx),
-            number => self.collector.ended(number, ended.result),
+            Word::Log(task) => self.logged(task, result, ctx),
+            Word::Quiet => self.flushed_for_checkpoint(result, ctx),
+            Word::Settle => self.settled(result, ctx),
+            Word::Progress => self.progress_flushed(result, ctx),
+            Word::Whole => self.whole_flushed(result, ctx),
+            Word::Collection(number) => self.collector.ended(number, result),
+            Word::Portion(_) => unreachable!("a portion is a job"),
         }
+    }
+
+    /// Flushes every member that is there; the end comes with the word.
+    pub(super) fn flush_members(&mut self, word: Word, ctx: &mut Context<'_>) {
+        let cause = if matches!(word, Word::Forced(_)) { Cause::Host } else { Cause::Metadata };
+        let operation = (Operation::Flush, cause);
+        let job = self.rows.jobs.begin_own(word.number(), operation, BufferSlice::EMPTY);
+        self.flushes.push((job, self.notes.before_now()));
+        self.rows.flush(job, &self.contents, ctx);
+        self.rows.jobs.end_part(job, Ok(()));
     }
 
     /// Everything that an event leads to, beside rows and collections.
@@ -335,6 +330,7 @@ impl Raid4Smr {
         loop {
             self.note_writes(ctx);
             self.recover_on(ctx);
+            self.record_rebuild(ctx);
             while let Some(ended) = self.rows.noting.next_ended() {
                 self.notes.write_ended(ended.number, ended.has_failed, ctx);
             }
@@ -370,14 +366,14 @@ impl Raid4Smr {
             self.notes.settle(before, ctx);
         }
         match owner {
-            JobOwner::Layer(WORD_SETTLE) => return self.settled(result, ctx),
-            JobOwner::Layer(word) if word & WORD_PORTION != 0 => {
-                self.change_ended(&request);
-                let whole = (word & !WORD_PORTION) as u32;
-                return self.rows.jobs.end_part(whole, result);
-            }
-            JobOwner::Layer(word) => return self.own_ended(Ended::of(word, result), ctx),
             JobOwner::Above => {}
+            JobOwner::Layer(word) => match Word::of(word) {
+                Word::Portion(whole) => {
+                    self.change_ended(&request);
+                    return self.rows.jobs.end_part(whole, result);
+                }
+                _ => return self.own_ended(Ended::of(word, result), ctx),
+            },
         }
         let is_promise = match request.operation {
             Operation::Flush => true,
@@ -419,21 +415,18 @@ impl Raid4Smr {
 
     /// A request that has changed something is answered when that is durable.
     fn flush_behind(&mut self, request: RequestId, ctx: &mut Context<'_>) {
-        let number = self.forced.add((request, self.notes.before_now()));
-        let operation = (Operation::Flush, Cause::Host);
-        let word = WORD_FORCED | u64::from(number);
-        let job = self.rows.jobs.begin_own(word, operation, BufferSlice::EMPTY);
-        self.rows.flush(job, &self.contents, ctx);
-        self.rows.jobs.end_part(job, Ok(()));
+        let number = self.forced.add(request);
+        self.flush_members(Word::Forced(number), ctx);
     }
 
     /// Takes a step towards a checkpoint. False when there is none to take.
     fn make_quiet(&mut self, ctx: &mut Context<'_>) -> bool {
+        let has_to_admit = self.has_to_admit(ctx);
         let keeper = &self.notes.keeper;
         match self.quiet {
             Quiet::No => {
                 let goes_down = keeper.life == Life::Draining;
-                let is_wanted = goes_down || keeper.ledger.wants_checkpoint();
+                let is_wanted = goes_down || has_to_admit || keeper.ledger.wants_checkpoint();
                 if !self.keeps() || !is_wanted || keeper.ledger.is_checkpointing() {
                     return false;
                 }
@@ -441,12 +434,16 @@ impl Raid4Smr {
                 true
             }
             Quiet::Wanted if self.changing > 0 || !self.collector.is_idle() => false,
+            // What was rebuilt counts with the last flush.
+            Quiet::Wanted if self.notes.keeper.life == Life::Draining && !self.rows.is_idle() => {
+                false
+            }
             Quiet::Wanted => {
                 self.quiet = Quiet::Flushing;
-                let operation = (Operation::Flush, Cause::Metadata);
-                let job = self.rows.jobs.begin_own(WORD_QUIET, operation, BufferSlice::EMPTY);
-                self.rows.flush(job, &self.contents, ctx);
-                self.rows.jobs.end_part(job, Ok(()));
+                if self.notes.keeper.life == Life::Draining {
+                    self.rebuilds.begin_to_close(&self.rows);
+                }
+                self.flush_members(Word::Quiet, ctx);
                 true
             }
             Quiet::Flushing => false,
@@ -461,9 +458,13 @@ impl Raid4Smr {
             self.notes.keeper.ledger.fail(error);
         } else if self.notes.failure().is_none() {
             self.notes.settle(self.notes.next(), ctx);
+            if goes_down {
+                self.rebuilds.flushed_to_close(result, &mut self.notes.keeper, ctx);
+            }
             let map = self.checkpoint_map();
             match goes_down {
                 true => self.notes.keeper.ledger.close(map, ctx),
+                false if self.has_to_admit(ctx) => self.admit(map, ctx),
                 false => self.notes.keeper.ledger.checkpoint(map, ctx),
             }
         }
@@ -492,7 +493,8 @@ impl Raid4Smr {
                 }
             }
             LedgerEvent::Flushed { token, .. } => self.token_came(token, ctx),
-            LedgerEvent::CopyOut(port) => self.rows.lost(port, &mut self.contents, ctx),
+            LedgerEvent::CopyOut(port) => self.copy_out(port, ctx),
+            LedgerEvent::CopyAdmitted(port) => self.copy_admitted(port, ctx),
             LedgerEvent::Drain => {
                 self.notes.keeper.life = Life::Draining;
                 let words = "the device goes down; it goes on at the next start";
@@ -500,7 +502,7 @@ impl Raid4Smr {
             }
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.failed(error, ctx),
-            LedgerEvent::CopyAdmitted(_) | LedgerEvent::PlacesFree | LedgerEvent::Checkpointed => {}
+            LedgerEvent::PlacesFree | LedgerEvent::Checkpointed => {}
             LedgerEvent::Blank
             | LedgerEvent::Recovered(_)
             | LedgerEvent::Opened
@@ -519,6 +521,7 @@ impl Raid4Smr {
             }
             Token::Layer(TOKEN_OPENED) => self.end_opening(ctx),
             Token::Layer(TOKEN_LOSS) => self.notes.loss_noted(ctx),
+            Token::Layer(TOKEN_WHOLE) => self.whole_recorded(ctx),
             Token::Layer(number) => {
                 if let Some(task) = self.awaiting_note.remove(&number) {
                     self.rows.noted(task, number, &mut self.contents, ctx);
@@ -530,6 +533,8 @@ impl Raid4Smr {
     /// Nothing can be noted any more.
     fn failed(&mut self, error: IoError, ctx: &mut Context<'_>) {
         self.notes.fail(error, ctx);
+        self.rebuilds.give_up();
+        self.rows.rest("nothing can be recorded any more", &mut self.contents, ctx);
         let mut waiting: Vec<(u64, u32)> = self.awaiting_note.drain().collect();
         waiting.sort_unstable();
         for (_, task) in waiting {

@@ -1,6 +1,7 @@
 //! The layer of RAID 4SMR. Its chapters stand beside this file.
 
 mod journal;
+mod members;
 mod opening;
 
 use super::bands::HomeBands;
@@ -14,9 +15,10 @@ use super::records::WRITE_BLOCKS_MAX;
 use super::recovery::AfterCrash;
 use super::redo_log::RedoLog;
 use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
-use crate::array::keeper::Keeper;
+use crate::array::keeper::{Keeper, Life};
 use crate::array::raid::check_spares;
 use crate::array::read_runs::ReadRuns;
+use crate::array::rebuilds::Rebuilds;
 use crate::array::status::ArrayStatus;
 use crate::array::{ArrayError, RowMap, Rows};
 use crate::buffer::BufferSlice;
@@ -68,9 +70,8 @@ pub struct Raid4Smr {
     is_settling: bool,
     /// The numbers of writes before which a flush that was asked for makes all durable, by its job.
     flushes: Vec<(u32, u64)>,
-    /// Requests that are answered when a flush behind them has ended, and the write before which that makes all
-    /// durable.
-    forced: Slab<(RequestId, u64)>,
+    /// Requests that are answered when a flush behind them has ended.
+    forced: Slab<RequestId>,
     /// Requests in hand that change something.
     changing: u32,
     /// Such requests that wait for a checkpoint.
@@ -79,6 +80,9 @@ pub struct Raid4Smr {
     /// Where it keeps what; none where it keeps nothing.
     layout: Option<Raid4SmrLayout>,
     after_crash: Option<AfterCrash>,
+    rebuilds: Rebuilds,
+    /// New disks that the journal is to have a copy on, with the commands that have put them in.
+    to_admit: VecDeque<(Port, CommandId)>,
     directory: Directory,
     contents: Contents,
     rows: Rows,
@@ -145,6 +149,7 @@ impl Raid4Smr {
         let mut rows = Rows::new(columns, settings.spares, false);
         if let Some(keeping) = keeping {
             rows.noting.is_on = true;
+            rows.keep_contents(needed.0);
             rows.lose_after(keeping.lost_after);
         }
         let log = RedoLog::new(keeping.map_or(Extent::EMPTY, |it| it.layout.log()));
@@ -163,6 +168,8 @@ impl Raid4Smr {
             quiet: Quiet::No,
             layout: keeping.map(|it| it.layout),
             after_crash: None,
+            rebuilds: Rebuilds::new(needed.0),
+            to_admit: VecDeque::new(),
             collector: Collector::new(bands.band_rows() - 1),
             rows,
             directory: Directory::new(settings, &bands, slots),
@@ -366,7 +373,7 @@ impl Raid4Smr {
             self.own_ended(ended, ctx);
         }
         if core::mem::take(&mut self.rows.has_changed) {
-            self.note_losses(ctx);
+            self.note_members(ctx);
             let is_whole = self.can_collect();
             let (collector, around) = self.around(ctx);
             match is_whole {
@@ -442,6 +449,10 @@ impl Layer for Raid4Smr {
         }
         let job = self.rows.jobs.begin(request);
         match request.operation {
+            _ if self.notes.keeper.life == Life::Lost => {
+                self.rows.jobs.fail(job, IoError::Lost);
+                self.rows.jobs.end_part(job, Ok(()));
+            }
             Operation::Flush => self.flush(job, ctx),
             Operation::Read => {
                 self.read(job, request.extent, ctx);
@@ -472,13 +483,20 @@ impl Layer for Raid4Smr {
     }
 
     fn close(&mut self, ctx: &mut Context<'_>) {
-        self.notes.keeper.ledger.begin_close();
+        match self.notes.keeper.life {
+            Life::Lost => ctx.closed(Err(IoError::Lost)),
+            _ => self.notes.keeper.ledger.begin_close(),
+        }
         self.settle(ctx);
     }
 
     fn lost(&mut self, port: Port, ctx: &mut Context<'_>) {
         self.lose(port, ctx);
         self.settle(ctx);
+    }
+
+    fn holds_away(&self) -> bool {
+        self.keeps()
     }
 
     fn without(&self, is_lost: &dyn Fn(Port) -> bool) -> Without {
@@ -490,7 +508,7 @@ impl Layer for Raid4Smr {
     }
 
     fn replaced(&mut self, port: Port, command: CommandId, ctx: &mut Context<'_>) {
-        self.rows.replaced(port, command, &mut self.contents, ctx);
+        self.put_in(port, command, ctx);
         self.settle(ctx);
     }
 
@@ -509,7 +527,9 @@ impl Layer for Raid4Smr {
     }
 
     fn array(&self, now: Instant, is_lost: &dyn Fn(Port) -> bool) -> Option<ArrayStatus> {
-        Some(self.rows.array_status(&self.contents, now, is_lost))
+        let mut status = self.rows.array_status(&self.contents, now, is_lost);
+        self.rebuilds.tell_returning(&mut status);
+        Some(status)
     }
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {

@@ -1,18 +1,18 @@
 //! How a RAID 4SMR comes up.
 
 use super::Raid4Smr;
-use super::journal::WORD_RECOVERY;
 use crate::array::keeper::{Life, Token};
 use crate::array::member_record::RECORD_MEMBER;
 use crate::array::raid4smr::notes::TOKEN_OPENED;
 use crate::array::raid4smr::records::{Said, Written};
 use crate::array::raid4smr::recovery::AfterCrash;
+use crate::array::raid4smr::word::Word;
 use crate::array::{Redundancy, RowMap};
 use crate::durability::Recovery;
 use crate::error::IoError;
 use crate::extent::Extent;
-use crate::layer::{Context, Port};
-use crate::ledger::{CopyState, LedgerEvent, Stage, When};
+use crate::layer::Context;
+use crate::ledger::{CopyState, LedgerEvent, When};
 use crate::lifecycle::{OpenError, Start};
 use crate::state::{StateError, StateReader};
 use alloc::vec::Vec;
@@ -21,6 +21,7 @@ impl Raid4Smr {
     /// Begins to come up.
     pub(super) fn begin_to_open(&mut self, start: Start, ctx: &mut Context<'_>) {
         if self.keeps() {
+            self.rows.is_resting = true;
             return self.notes.keeper.ledger.open(start, 0, ctx);
         }
         let opened = self.rows.open(&mut self.contents, ctx);
@@ -41,8 +42,9 @@ impl Raid4Smr {
                 }
             }
             LedgerEvent::Opened => {
+                self.find_returning(ctx);
                 // That members are not there must be recorded first.
-                self.note_losses(ctx);
+                self.note_members(ctx);
                 if self.notes.when_durable(TOKEN_OPENED, ctx) == When::Now {
                     self.end_opening(ctx);
                 }
@@ -126,7 +128,7 @@ impl Raid4Smr {
     pub(super) fn recover_on(&mut self, ctx: &mut Context<'_>) {
         let Raid4Smr { after_crash, directory, contents, rows, .. } = self;
         let Some(after) = after_crash else { return };
-        let went = after.go_on(WORD_RECOVERY, directory, contents, rows, ctx);
+        let went = after.go_on(Word::Recovery(0).number(), directory, contents, rows, ctx);
         let failure = after.failure();
         if let Err(error) = went.and(failure.map_or(Ok(()), |error| Err(OpenError::Io(error)))) {
             return self.refuse(error, ctx);
@@ -142,28 +144,10 @@ impl Raid4Smr {
     /// Says that the array is up.
     pub(super) fn end_opening(&mut self, ctx: &mut Context<'_>) {
         self.notes.keeper.life = Life::Up;
-        // Band rows may have been due when the power went.
+        // Band rows may have been due when the power went, and a rebuild under way.
         self.rows.has_changed = true;
+        self.rows.is_resting = ctx.is_read_only();
+        self.rows.go_on(&mut self.contents, ctx);
         ctx.opened(Ok(()));
-    }
-
-    /// The node behind a port is lost.
-    pub(super) fn lose(&mut self, port: Port, ctx: &mut Context<'_>) {
-        if self.notes.keeper.ledger.stage() == Stage::Opening && self.keeps() {
-            return self.notes.keeper.ledger.lose_copy(port, ctx);
-        }
-        self.rows.lost(port, &mut self.contents, ctx);
-    }
-
-    /// Records which members are out. No answer goes out before that is durable.
-    pub(super) fn note_losses(&mut self, ctx: &mut Context<'_>) {
-        let may_record = self.keeps() && matches!(self.notes.keeper.ledger.stage(), Stage::Running);
-        if !may_record {
-            return;
-        }
-        let out = self.notes.keeper.note(&self.rows.members, ctx);
-        if !out.is_empty() && self.notes.failure().is_none() {
-            self.notes.hold_answers(ctx);
-        }
     }
 }

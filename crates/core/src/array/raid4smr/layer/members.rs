@@ -1,0 +1,187 @@
+//! Which members a RAID 4SMR has, and what becomes of those that are new or back.
+
+use super::Raid4Smr;
+use crate::array::RowMap;
+use crate::array::keeper::Life;
+use crate::array::members::State;
+use crate::array::raid4smr::notes::TOKEN_WHOLE;
+use crate::array::raid4smr::word::Word;
+use crate::array::rebuilds::{FlushFor, Returning};
+use crate::command::{CommandError, CommandId};
+use crate::error::IoError;
+use crate::layer::{Context, Port};
+use crate::ledger::{CopyState, Stage};
+use crate::lifecycle::OpenError;
+use alloc::vec::Vec;
+
+impl Raid4Smr {
+    /// The node behind a port is lost.
+    pub(super) fn lose(&mut self, port: Port, ctx: &mut Context<'_>) {
+        if self.notes.keeper.ledger.stage() == Stage::Opening && self.keeps() {
+            return self.notes.keeper.ledger.lose_copy(port, ctx);
+        }
+        self.notes.keeper.refuse_admission(Some(port), ctx);
+        self.rows.lost(port, &mut self.contents, ctx);
+    }
+
+    /// Records which members are out. No answer goes out before that is durable.
+    pub(super) fn note_members(&mut self, ctx: &mut Context<'_>) {
+        let may_record = self.keeps() && matches!(self.notes.keeper.ledger.stage(), Stage::Running);
+        if !may_record || self.notes.keeper.life == Life::Lost {
+            return;
+        }
+        if !self.rows.members.have_all(self.contents.redundancy()) {
+            return self.give_up(ctx);
+        }
+        let out = self.notes.keeper.note(&self.rows.members, ctx);
+        for column in &out {
+            ctx.hold_out(self.rows.members.port(*column), true);
+        }
+        if !out.is_empty() {
+            ctx.move_mark();
+            if self.notes.failure().is_none() {
+                self.notes.hold_answers(ctx);
+            }
+        }
+        self.rebuilds.begin_anew();
+    }
+
+    /// Two members lack rows. What both are needed for cannot be found. Nothing is recorded of the second: it may
+    /// come back with all that it had.
+    fn give_up(&mut self, ctx: &mut Context<'_>) {
+        let was_up = self.notes.keeper.life != Life::Opening;
+        self.notes.keeper.life = Life::Lost;
+        self.notes.keeper.ledger.fail(IoError::Lost);
+        self.notes.fail(IoError::Lost, ctx);
+        match was_up {
+            true => ctx.lose(),
+            false => ctx.opened(Err(OpenError::Io(IoError::Lost))),
+        }
+    }
+
+    /// The array comes up: members that are out and there get all of their rows.
+    pub(super) fn find_returning(&mut self, ctx: &mut Context<'_>) {
+        for column in 0..self.contents.columns() {
+            let port = self.rows.members.port(column);
+            let keeper = &self.notes.keeper;
+            if ctx.is_lost(port) || self.rows.members.state(column) != State::Out {
+                continue;
+            }
+            let is_another = keeper.is_another(column, ctx);
+            let returning = Returning { column, from_start: true };
+            let is_copy_out =
+                keeper.has_copy(port) && keeper.ledger.copy_state(port) == CopyState::Out;
+            match is_copy_out {
+                true if is_another => {}
+                // The journal must have a copy there first.
+                true => self.rebuilds.comes_back(returning),
+                false => self.rows.take_in(returning, is_another, ctx),
+            }
+        }
+        for column in 0..self.contents.columns() {
+            let port = self.rows.members.port(column);
+            let is_in = self.rows.members.state(column) == State::In;
+            if is_in && !ctx.is_lost(port) && ctx.was_away(port) {
+                ctx.hold_out(port, false);
+                ctx.move_mark();
+            }
+        }
+    }
+
+    /// A new disk is behind a port.
+    pub(super) fn put_in(&mut self, port: Port, command: CommandId, ctx: &mut Context<'_>) {
+        if !self.keeps() {
+            return self.rows.replaced(port, command, &mut self.contents, ctx);
+        }
+        if self.notes.keeper.has_copy(port) {
+            return self.to_admit.push_back((port, command));
+        }
+        self.rows.members.replaced(port);
+        self.note_members(ctx);
+        self.notes.keeper.answer_replaced(command, ctx);
+    }
+
+    fn can_admit(&self, ctx: &Context<'_>) -> bool {
+        let keeper = &self.notes.keeper;
+        keeper.life == Life::Up
+            && !keeper.is_admitting()
+            && !ctx.is_read_only()
+            && keeper.ledger.failure().is_none()
+    }
+
+    /// True when the journal is to have a copy on a disk, which it gets in a moment in which nothing changes.
+    pub(super) fn has_to_admit(&mut self, ctx: &Context<'_>) -> bool {
+        self.can_admit(ctx)
+            && (!self.to_admit.is_empty()
+                || self.rebuilds.next_returning(&self.rows, ctx).is_some())
+    }
+
+    /// The journal gets a copy on the next disk that waits for it; `map` is what a checkpoint would say.
+    pub(super) fn admit(&mut self, map: Vec<u8>, ctx: &mut Context<'_>) {
+        if let Some((port, command)) = self.to_admit.pop_front() {
+            return match ctx.is_lost(port) {
+                false => self.notes.keeper.admit(port, Some(command), map, ctx),
+                true => {
+                    let words = "the new disk is lost already".into();
+                    ctx.answer_command(command, Err(CommandError::Failed(words)));
+                }
+            };
+        }
+        if let Some(next) = self.rebuilds.next_returning(&self.rows, ctx) {
+            self.notes.keeper.admit(self.rows.members.port(next.column), None, map, ctx);
+        }
+    }
+
+    /// The journal has a copy on a disk that was taken in.
+    pub(super) fn copy_admitted(&mut self, port: Port, ctx: &mut Context<'_>) {
+        let Some(command) = self.notes.keeper.admitted(port) else { return };
+        if let Some(command) = command {
+            self.rows.members.replaced(port);
+            self.note_members(ctx);
+            return self.notes.keeper.answer_replaced(command, ctx);
+        }
+        let Some(returning) = self.rebuilds.take_returning(port, &self.rows) else { return };
+        self.rows.take_in(returning, false, ctx);
+        self.note_members(ctx);
+        self.rows.go_on(&mut self.contents, ctx);
+    }
+
+    /// The journal has no copy behind a port any more.
+    pub(super) fn copy_out(&mut self, port: Port, ctx: &mut Context<'_>) {
+        self.notes.keeper.refuse_admission(Some(port), ctx);
+        self.rebuilds.forget_returning(port, &self.rows);
+        self.rows.lost(port, &mut self.contents, ctx);
+    }
+
+    /// Records from time to time how far a rebuild has come, and that it is done.
+    pub(super) fn record_rebuild(&mut self, ctx: &mut Context<'_>) {
+        if !self.keeps() {
+            return;
+        }
+        match self.rebuilds.next_flush(&self.rows, &self.notes.keeper, &self.contents) {
+            None => {}
+            Some(FlushFor::Whole) => self.flush_members(Word::Whole, ctx),
+            Some(FlushFor::Progress) => self.flush_members(Word::Progress, ctx),
+        }
+    }
+
+    /// What was rebuilt is durable.
+    pub(super) fn progress_flushed(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        self.rebuilds.progress_flushed(result, &self.rows, &mut self.notes.keeper, ctx);
+    }
+
+    /// All rows of a member are durable there.
+    pub(super) fn whole_flushed(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        let Raid4Smr { rebuilds, rows, contents, notes, .. } = self;
+        let rows = (&*rows, &*contents);
+        if rebuilds.whole_flushed(result, TOKEN_WHOLE, rows, &mut notes.keeper, ctx) {
+            self.whole_recorded(ctx);
+        }
+    }
+
+    /// That a member has all of its rows is durable.
+    pub(super) fn whole_recorded(&mut self, ctx: &mut Context<'_>) {
+        self.rebuilds.whole_recorded(&mut self.rows, &mut self.contents, ctx);
+        self.rows.has_changed = true;
+    }
+}
