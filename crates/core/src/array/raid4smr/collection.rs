@@ -14,16 +14,26 @@ pub enum Step {
     Due,
     /// Writes of requests that may have to do with it come to an end.
     Waiting,
-    /// That the parity of the spare band row is about to change becomes durable.
+    /// The slots in rows of the spare band row are read.
+    ReadingSlots,
+    /// That the parity of the spare band row is about to change, and what these slots have, becomes durable.
     Announcing,
     /// The homes of the spare band row are taken out of the parity.
     Clearing,
+    /// This becomes durable.
+    FlushingCleared,
+    /// That it is becomes durable.
+    NotingCleared,
     /// The blocks of a home are read, from its band and from the data disk.
     ReadingBand,
     /// The zone of a home is emptied.
     Resetting,
     /// The band of a home is written.
     WritingBand,
+    /// The homes are flushed.
+    FlushingHomes,
+    /// That they have what they will have becomes durable.
+    NotingHomes,
     /// The homes are added to the parity of the spare band row.
     Summing,
     /// All members are flushed.
@@ -54,8 +64,10 @@ pub struct Collection {
     pub home: usize,
     /// Operations in flight.
     pub outstanding: u32,
-    /// The band of the home, from its first block on.
+    /// The band of the home, from its first block on; before that the slots in rows of the spare band row, from
+    /// `first_slot` on.
     pub band: BufferSlice,
+    pub first_slot: u64,
     /// The sum of the bands that were written.
     pub sum: BufferSlice,
     /// What is read of the home, and then of the data disk for it: column, rows, and where they go.
@@ -75,8 +87,8 @@ pub struct Collection {
     pub written: Range<u64>,
     /// For each home and place whether something is there in the end, row by row.
     pub held: Vec<bool>,
-    /// The same, once it was given to the parity.
-    pub written_held: Vec<bool>,
+    /// Homes of the spare band row were taken out of the parity.
+    pub has_cleared: bool,
     /// Writes with a smaller number are durable when the members were flushed.
     pub settles: u64,
     /// Something could not be read or written.
@@ -96,6 +108,7 @@ impl Collection {
             home: 0,
             outstanding: 0,
             band: BufferSlice::EMPTY,
+            first_slot: 0,
             sum: BufferSlice::EMPTY,
             reads: Vec::new(),
             band_reads: 0,
@@ -105,7 +118,7 @@ impl Collection {
             is_copied: Vec::new(),
             written: 0..0,
             held: vec![false; places],
-            written_held: Vec::new(),
+            has_cleared: false,
             settles: 0,
             has_failed: false,
             waiting: Vec::new(),

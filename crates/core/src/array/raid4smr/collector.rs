@@ -71,6 +71,11 @@ impl Collector {
         self.band_rows = band_rows.to_vec();
     }
 
+    /// Collections that are decided and not done.
+    pub fn len(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
     /// True when no collection is decided and not done.
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty()
@@ -78,7 +83,10 @@ impl Collector {
 
     /// True when the first collection waits until something is noted.
     pub fn waits_for_notes(&self) -> bool {
-        let waits = |it: &Collection| matches!(it.step, Step::Announcing | Step::Recording);
+        use Step::{Announcing, NotingCleared, NotingHomes, Recording};
+        let waits = |it: &Collection| {
+            matches!(it.step, Announcing | NotingCleared | NotingHomes | Recording)
+        };
         self.queue.front().is_some_and(|it| waits(it) && it.outstanding > 0)
     }
 
@@ -172,9 +180,12 @@ impl Collector {
                 false => return false,
             },
             Step::Waiting if !around.rows.epochs.is_drained() => return false,
-            Step::Waiting => collection.announce(around),
+            Step::Waiting => collection.read_slots(around),
+            Step::ReadingSlots => collection.announce(around),
             Step::Announcing => collection.clear(around),
-            Step::Clearing => collection.begin_home(0, around),
+            Step::Clearing => collection.flush_cleared(around),
+            Step::FlushingCleared => collection.note(Step::NotingCleared, around),
+            Step::NotingCleared => collection.begin_home(0, around),
             Step::ReadingBand => {
                 if !collection.read_more(around) {
                     collection.merge(around);
@@ -182,6 +193,8 @@ impl Collector {
             }
             Step::Resetting => collection.write_band(around),
             Step::WritingBand => collection.begin_home(collection.home + 1, around),
+            Step::FlushingHomes => collection.note(Step::NotingHomes, around),
+            Step::NotingHomes => collection.add_to_parity(around),
             Step::Summing => collection.flush(around),
             Step::Flushing => collection.record(around),
             Step::Recording => {
@@ -396,12 +409,66 @@ impl Collection {
         Extent::new(self.decision.to * blocks, blocks)
     }
 
+    /// Reads what the slots in rows of the spare band row have, where that is to be noted: after a crash without
+    /// the data disk their checksums tell what is in the parity beside them.
+    fn read_slots(&mut self, around: &mut Around<'_, '_>) {
+        self.step = Step::ReadingSlots;
+        let (target, data) = (self.target(around), around.contents.data());
+        let held = |row: &u64| around.contents.held(*row).has(data);
+        let rows = target.start.0..target.end().0;
+        let (first, last) = (rows.clone().find(held), rows.rev().find(held));
+        if let (Some(first), Some(last), true) = (first, last, around.notes.keeps()) {
+            let rows = Extent::new(first, last + 1 - first);
+            (self.band, self.first_slot) =
+                (around.ctx.allocate(rows.blocks), first - target.start.0);
+            self.issue(data, Operation::Read, rows, self.band, around);
+        }
+    }
+
     /// Notes that the parity of the spare band row is about to change.
     fn announce(&mut self, around: &mut Around<'_, '_>) {
         self.step = Step::Announcing;
         let Decision { band_row, to, .. } = self.decision;
         around.notes.note(&Said::Begun { band_row, to }, around.ctx);
+        if self.band.blocks > 0 {
+            let mut sums = Vec::new();
+            around.ctx.checksum(self.band, &mut sums);
+            around.ctx.release(core::mem::take(&mut self.band));
+            let said = Said::slots(self.first_slot, &sums);
+            said.for_each(|said| around.notes.note(&said, around.ctx));
+        }
         self.wait_for_notes(around);
+    }
+
+    /// Makes durable that the homes of the spare band row are out of the parity, where they were in it: they are
+    /// about to be overwritten.
+    fn flush_cleared(&mut self, around: &mut Around<'_, '_>) {
+        self.step = Step::FlushingCleared;
+        if self.has_cleared && around.notes.keeps() {
+            self.flush_column(around.contents.parity(), around);
+        }
+    }
+
+    /// Notes how far the parity of the spare band row is.
+    fn note(&mut self, step: Step, around: &mut Around<'_, '_>) {
+        self.step = step;
+        if !around.notes.keeps() {
+            return;
+        }
+        match step {
+            Step::NotingCleared => around.notes.note(&Said::Cleared, around.ctx),
+            _ => {
+                Said::held(&self.held).for_each(|said| around.notes.note(&said, around.ctx));
+                around.notes.note(&Said::Adding, around.ctx);
+            }
+        }
+        self.wait_for_notes(around);
+    }
+
+    fn flush_column(&mut self, column: usize, around: &mut Around<'_, '_>) {
+        if around.rows.members.is_present(column) {
+            self.issue(column, Operation::Flush, Extent::EMPTY, BufferSlice::EMPTY, around);
+        }
     }
 
     fn wait_for_notes(&mut self, around: &mut Around<'_, '_>) {
@@ -415,7 +482,6 @@ impl Collection {
         self.step = Step::Recording;
         let Around { notes, ctx, .. } = around;
         notes.settle(self.settles, ctx);
-        Said::held(&self.written_held).for_each(|said| notes.note(&said, ctx));
         let Decision { band_row, to, stamp, .. } = self.decision;
         notes.note(&Said::Collected { band_row, to, stamp }, ctx);
         self.wait_for_notes(around);
@@ -425,7 +491,8 @@ impl Collection {
     fn clear(&mut self, around: &mut Around<'_, '_>) {
         self.step = Step::Clearing;
         let target = self.target(around);
-        if around.contents.are_in_use(target) {
+        self.has_cleared = around.contents.are_in_use(target);
+        if self.has_cleared {
             self.change_parity(vec![], BufferSlice::EMPTY, around);
         }
     }
@@ -449,7 +516,7 @@ impl Collection {
         }
         self.home = home;
         if home == around.contents.data() {
-            return self.add_to_parity(around);
+            return self.flush_homes(around);
         }
         self.step = Step::ReadingBand;
         around.ctx.zero(self.band);
@@ -592,11 +659,20 @@ impl Collection {
         self.issue(self.home, Operation::WRITE, rows, buffer, around);
     }
 
+    /// Makes durable what was written to the homes.
+    fn flush_homes(&mut self, around: &mut Around<'_, '_>) {
+        self.step = Step::FlushingHomes;
+        for home in 0..around.contents.data() {
+            if around.notes.keeps() {
+                self.flush_column(home, around);
+            }
+        }
+    }
+
     /// Adds the bands that were written to the parity.
     fn add_to_parity(&mut self, around: &mut Around<'_, '_>) {
         self.step = Step::Summing;
         let (held, sum) = (core::mem::take(&mut self.held), core::mem::take(&mut self.sum));
-        self.written_held = held.clone();
         self.change_parity(held, sum, around);
     }
 
@@ -604,10 +680,7 @@ impl Collection {
         self.step = Step::Flushing;
         self.settles = around.notes.before_now();
         for column in 0..around.contents.columns() {
-            if around.rows.members.is_present(column) {
-                let none = BufferSlice::EMPTY;
-                self.issue(column, Operation::Flush, Extent::EMPTY, none, around);
-            }
+            self.flush_column(column, around);
         }
     }
 }

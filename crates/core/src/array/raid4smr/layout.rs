@@ -4,8 +4,7 @@ use super::bands::HomeBands;
 use crate::array::COLUMNS_MAX;
 use crate::array::bits::Bits;
 use crate::array::member_record::MEMBER_BYTES;
-use crate::array::raid4smr::records::held_records;
-use crate::array::raid4smr::redo_log::ENTRY_BLOCKS_MAX;
+use crate::array::raid4smr::records::collection_records;
 use crate::durability::superblock::FEATURE_MIRRORED;
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
@@ -31,8 +30,8 @@ pub struct Raid4SmrLayout {
     pub journal_blocks: u64,
     checkpoint_blocks: u64,
     ring_blocks: u64,
-    /// Journal blocks for a block that is changed.
-    room_per_block: u64,
+    /// Journal blocks for the collection of a band row.
+    pub collection_room: u64,
 }
 
 impl Raid4SmrLayout {
@@ -55,16 +54,13 @@ impl Raid4SmrLayout {
         let checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
         let ring_blocks = durability.ring_blocks;
         let journal_blocks = JournalSettings::area_blocks_for(checkpoint_blocks, ring_blocks);
-        // It may be noted by itself, come to nothing, and be flushed by itself. It may have a band row collected:
-        // that it begins, what the homes will have, what is durable, and where it lies.
-        let room_per_block = 6 + held_records(homes * bands.band_blocks());
-        Raid4SmrLayout { journal_blocks, checkpoint_blocks, ring_blocks, room_per_block }
+        let collection_room = collection_records(bands.band_blocks(), homes);
+        Raid4SmrLayout { journal_blocks, checkpoint_blocks, ring_blocks, collection_room }
     }
 
-    /// The log on the parity disk: twice a ring, and room for two entries at least.
+    /// The log on the parity disk, as long as a ring: an entry has the blocks of a portion, and a parity for each.
     pub fn log(&self) -> Extent {
-        let blocks = (2 * self.ring_blocks).max(2 * ENTRY_BLOCKS_MAX);
-        Extent::new(self.journal_blocks, blocks)
+        Extent::new(self.journal_blocks, self.ring_blocks)
     }
 
     /// Where the rows of the data disk and of the parity disk begin. The data disk has nothing in the place of the
@@ -73,14 +69,15 @@ impl Raid4SmrLayout {
         self.log().end().0
     }
 
-    /// Journal blocks for a portion of a request, as many blocks as are changed at once.
+    /// Journal blocks for a portion of a request, as many blocks as are changed at once. Each may be noted by
+    /// itself, come to nothing, be flushed by itself, and have a band row collected.
     pub fn room_for(&self, blocks: u64) -> u64 {
-        self.room_per_block * blocks + 1
+        (3 + self.collection_room) * blocks + 1
     }
 
     /// Blocks of a portion: it needs no more than a quarter of a ring.
     pub fn portion_blocks(&self) -> u64 {
-        (self.ring_blocks / 4).saturating_sub(1) / self.room_per_block
+        (self.ring_blocks / 4).saturating_sub(1) / (3 + self.collection_room)
     }
 
     /// Blocks that a ring must have so that a block can be changed.

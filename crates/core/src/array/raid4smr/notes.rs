@@ -117,6 +117,11 @@ impl Notes {
         }
     }
 
+    /// True when what is noted is kept.
+    pub fn keeps(&self) -> bool {
+        !self.keeper.copies().is_empty()
+    }
+
     /// Why nothing can be noted any more.
     pub fn failure(&self) -> Option<IoError> {
         self.keeper.ledger.failure()

@@ -13,7 +13,7 @@ pub const RECORD_WRITE: u8 = 2;
 pub const RECORD_SETTLED: u8 = 3;
 /// Blocks read as zeroes from now on.
 pub const RECORD_ZEROED: u8 = 4;
-/// A band row is about to be written to the spare one, whose parity changes.
+/// A band row is about to be written to the spare one, from whose parity its homes are taken.
 pub const RECORD_BEGUN: u8 = 5;
 /// What the homes will have in the spare band row, a part of it.
 pub const RECORD_HELD: u8 = 6;
@@ -21,9 +21,15 @@ pub const RECORD_HELD: u8 = 6;
 pub const RECORD_COLLECTED: u8 = 7;
 /// A write has failed: its blocks are where they were before.
 pub const RECORD_UNDONE: u8 = 8;
+/// What slots in rows of the spare band row have, a part of it.
+pub const RECORD_SLOTS: u8 = 9;
+/// Nothing of the homes is in the parity of the spare band row any more.
+pub const RECORD_CLEARED: u8 = 10;
+/// The homes have what they will have there, and their parity is about to change.
+pub const RECORD_ADDING: u8 = 11;
 
 /// Every kind of record and its name.
-pub const RECORD_KINDS: [(u8, &str); 8] = [
+pub const RECORD_KINDS: [(u8, &str); 11] = [
     (RECORD_MEMBER, "member"),
     (RECORD_WRITE, "write"),
     (RECORD_SETTLED, "settled"),
@@ -32,6 +38,9 @@ pub const RECORD_KINDS: [(u8, &str); 8] = [
     (RECORD_HELD, "held"),
     (RECORD_COLLECTED, "collected"),
     (RECORD_UNDONE, "undone"),
+    (RECORD_SLOTS, "slots"),
+    (RECORD_CLEARED, "cleared"),
+    (RECORD_ADDING, "adding"),
 ];
 
 /// Blocks of one write record at most, and rows.
@@ -40,11 +49,18 @@ pub const WRITE_BLOCKS_MAX: u64 = 64;
 const HELD_BYTES_MAX: usize = 3968;
 
 const _: () = assert!(8 * (8 + 6 * WRITE_BLOCKS_MAX as usize) < RECORD_BYTES_MAX);
-const _: () = assert!(8 + HELD_BYTES_MAX < RECORD_BYTES_MAX);
+/// Checksums in one record at most.
+const SLOT_SUMS_MAX: usize = 960;
 
-/// Records that say what the homes will have in a band row with so many places.
-pub const fn held_records(places: u64) -> u64 {
-    places.div_ceil(8 * HELD_BYTES_MAX as u64)
+const _: () = assert!(8 + HELD_BYTES_MAX < RECORD_BYTES_MAX - 8);
+const _: () = assert!(8 + 4 * SLOT_SUMS_MAX < RECORD_BYTES_MAX - 8);
+
+/// Records of the collection of a band row with so many rows of so many homes.
+pub const fn collection_records(rows: u64, homes: u64) -> u64 {
+    let held = (rows * homes).div_ceil(8 * HELD_BYTES_MAX as u64);
+    let slots = rows.div_ceil(SLOT_SUMS_MAX as u64);
+    // That it begins, has cleared the parity, is about to change it, what is durable, and where the band row lies.
+    5 + held + slots
 }
 
 /// A block of a write.
@@ -182,6 +198,14 @@ pub enum Said {
     Undone {
         number: u64,
     },
+    /// For rows of the spare band row, from its `first` one on, the checksum of the slot; it says nothing where
+    /// there is none.
+    Slots {
+        first: u64,
+        sums: Vec<u32>,
+    },
+    Cleared,
+    Adding,
 }
 
 impl Said {
@@ -208,7 +232,21 @@ impl Said {
                 (RECORD_COLLECTED, numbers(&[*band_row, *to, *stamp]))
             }
             Said::Undone { number } => (RECORD_UNDONE, numbers(&[*number])),
+            Said::Slots { first, sums } => {
+                let mut bytes = numbers(&[*first]);
+                sums.iter().for_each(|sum| bytes.extend(sum.to_le_bytes()));
+                (RECORD_SLOTS, bytes)
+            }
+            Said::Cleared => (RECORD_CLEARED, Vec::new()),
+            Said::Adding => (RECORD_ADDING, Vec::new()),
         }
+    }
+
+    /// What the slots in rows of the spare band row have, from its `first` one on.
+    pub fn slots(first: u64, sums: &[u32]) -> impl Iterator<Item = Said> + '_ {
+        let firsts = (first..).step_by(SLOT_SUMS_MAX);
+        let some = firsts.zip(sums.chunks(SLOT_SUMS_MAX));
+        some.map(|(first, sums)| Said::Slots { first, sums: sums.to_vec() })
     }
 
     /// The places of a band row of which it says that there will be something.
@@ -270,6 +308,17 @@ impl Said {
                 Said::Collected { band_row, to, stamp: words.take_u64()? }
             }
             RECORD_UNDONE => Said::Undone { number: words.take_u64()? },
+            RECORD_SLOTS => {
+                let first = words.take_u64()?;
+                let sums = payload[8..].chunks_exact(4);
+                if !sums.remainder().is_empty() {
+                    return Err(StateError::new("a part of a checksum"));
+                }
+                let sum = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
+                return Ok(Said::Slots { first, sums: sums.map(sum).collect() });
+            }
+            RECORD_CLEARED => Said::Cleared,
+            RECORD_ADDING => Said::Adding,
             _ => return Err(StateError::new("an unknown kind")),
         };
         match words.is_at_end() {
@@ -305,6 +354,9 @@ mod tests {
             Said::Held { first: 8, bits: Vec::from([0b1001, 0, 255]) },
             Said::Collected { band_row: 1, to: 2, stamp: 77 },
             Said::Undone { number: 9 },
+            Said::Slots { first: 3, sums: Vec::from([1, !0]) },
+            Said::Cleared,
+            Said::Adding,
         ] {
             let (kind, mut payload) = said.record();
             let replayed = |payload| Replayed {
@@ -315,10 +367,11 @@ mod tests {
                 intact: Intact::All,
             };
             assert_eq!(Said::of(&replayed(payload.clone())), Ok(said));
-            payload.pop();
-            // Of bits there may be fewer.
-            let is_cut = Said::of(&replayed(payload)).is_err();
-            assert!(is_cut || kind == RECORD_HELD, "{kind}");
+            // Of bits there may be fewer, and of nothing nothing can be cut.
+            if payload.pop().is_some() {
+                let is_cut = Said::of(&replayed(payload)).is_err();
+                assert!(is_cut || kind == RECORD_HELD, "{kind}");
+            }
         }
     }
 
@@ -327,7 +380,7 @@ mod tests {
         let places = 8 * HELD_BYTES_MAX + 9;
         let held: Vec<bool> = (0..places).map(|at| at % 5 == 0 || at > 31_000).collect();
         let said: Vec<Said> = Said::held(&held).collect();
-        assert_eq!(said.len() as u64, held_records(places as u64));
+        assert_eq!((said.len(), collection_records(10, 1)), (2, 5 + 1 + 1));
         let mut found = Vec::new();
         for it in &said {
             found.extend(it.places_held());

@@ -7,9 +7,6 @@
 use crate::extent::Extent;
 use alloc::collections::VecDeque;
 
-/// Blocks of one entry at most: of each block that is written the data and the parity of its row.
-pub const ENTRY_BLOCKS_MAX: u64 = 2 * super::records::WRITE_BLOCKS_MAX;
-
 /// Whose an entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {

@@ -76,7 +76,9 @@ impl Site {
             members.iter().filter_map(place_of).collect()
         });
         let members_on = members_on.collect();
-        let is_labelled = seed % UNLABELLED_EVERY != UNLABELLED_EVERY - 1;
+        // Members without a journal are known by their labels alone: there never were arrays of them without.
+        let has_homes = array.kind != "raid1";
+        let is_labelled = has_homes || seed % UNLABELLED_EVERY != UNLABELLED_EVERY - 1;
         let places = Places::default();
         let mut site = Site { stack, array, places, seed, wrong, is_labelled, check, members_on };
         site.places = site.find_places()?;

@@ -385,14 +385,15 @@ impl Directory {
         self.decided.push(decision);
     }
 
-    /// Decides to collect what was due while nothing could be collected.
-    pub fn collect_what_is_due(&mut self) {
-        for band_row in 0..self.mapped.len() as u64 {
-            if self.mapped[band_row as usize] >= self.collect_at {
-                self.counted.collections += 1;
-                self.collect(band_row);
-            }
+    /// Decides to collect the next band row that was due while nothing could be collected. False when there is none.
+    pub fn collect_next_due(&mut self) -> bool {
+        let mut all = 0..self.mapped.len() as u64;
+        let due = all.find(|band_row| self.mapped[*band_row as usize] >= self.collect_at);
+        if let Some(band_row) = due {
+            self.counted.collections += 1;
+            self.collect(band_row);
         }
+        due.is_some()
     }
 
     /// A block reads as zeroes from now on.

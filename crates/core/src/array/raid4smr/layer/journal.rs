@@ -327,6 +327,7 @@ impl Raid4Smr {
 
     /// Everything that an event leads to, beside rows and collections.
     pub(super) fn go_on(&mut self, ctx: &mut Context<'_>) {
+        self.release_room_of_collections();
         loop {
             self.note_writes(ctx);
             self.recover_on(ctx);
@@ -369,7 +370,7 @@ impl Raid4Smr {
             JobOwner::Above => {}
             JobOwner::Layer(word) => match Word::of(word) {
                 Word::Portion(whole) => {
-                    self.change_ended(&request);
+                    self.change_ended(number, &request);
                     return self.rows.jobs.end_part(whole, result);
                 }
                 _ => return self.own_ended(Ended::of(word, result), ctx),
@@ -380,7 +381,7 @@ impl Raid4Smr {
             Operation::Read => false,
             operation => {
                 if !self.is_in_portions(&request) {
-                    self.change_ended(&request);
+                    self.change_ended(number, &request);
                 }
                 if self.keeps() && operation.is_durable() && result.is_ok() {
                     return self.flush_behind(request.id, ctx);
@@ -404,12 +405,51 @@ impl Raid4Smr {
         self.note_writes(ctx);
     }
 
-    /// A request that has changed something has ended, or a portion of one.
-    fn change_ended(&mut self, request: &Request) {
+    /// A request that has changed something has ended, or a portion of one. The room of the collections that it was
+    /// the cause of is kept until these have ended too.
+    fn change_ended(&mut self, job: u32, request: &Request) {
         self.changing -= 1;
+        let caused = self.caused.remove(&u64::from(job)).unwrap_or_default();
         if self.notes.failure().is_none() {
-            let needed = self.room_for(request);
+            let kept = caused * self.layout.map_or(0, |layout| layout.collection_room);
+            let needed = self.room_for(request) - kept;
             self.notes.keeper.ledger.release_reserved(needed);
+        }
+    }
+
+    /// A request was the cause of collections.
+    pub(super) fn keep_room_of(&mut self, job: u32, collections: u64) {
+        if self.keeps() && collections > 0 {
+            *self.caused.entry(u64::from(job)).or_default() += collections;
+            self.with_room += collections;
+        }
+    }
+
+    /// The journal needs no room for collections that have ended.
+    fn release_room_of_collections(&mut self) {
+        let ended = self.with_room.saturating_sub(self.collector.len());
+        self.with_room -= ended;
+        if self.notes.failure().is_none() {
+            let room = self.layout.map_or(0, |layout| layout.collection_room);
+            self.notes.keeper.ledger.release_reserved(ended * room);
+        }
+    }
+
+    /// Has band rows collected that became due while nothing could be collected, one after the other where the
+    /// journal must have room for it.
+    pub(super) fn collect_due(&mut self) {
+        while self.may_be_due && self.can_collect() {
+            if let Some(layout) = self.layout {
+                let ledger = &mut self.notes.keeper.ledger;
+                let may_begin = self.collector.is_idle() && self.quiet == Quiet::No;
+                if !may_begin || !ledger.reserve(layout.collection_room) {
+                    return;
+                }
+                self.with_room += 1;
+            }
+            self.may_be_due = self.directory.collect_next_due();
+            let due: Vec<_> = self.directory.take_decisions().collect();
+            due.into_iter().for_each(|decision| self.collector.add(decision));
         }
     }
 

@@ -74,6 +74,12 @@ pub struct Raid4Smr {
     forced: Slab<RequestId>,
     /// Requests in hand that change something.
     changing: u32,
+    /// By such a request, or a portion of one, the collections that it was the cause of.
+    caused: AddressMap<u64>,
+    /// Collections that the journal keeps room for.
+    with_room: u64,
+    /// Band rows may have become due while nothing could be collected.
+    may_be_due: bool,
     /// Such requests that wait for a checkpoint.
     held_back: VecDeque<u32>,
     quiet: Quiet,
@@ -164,6 +170,9 @@ impl Raid4Smr {
             flushes: Vec::new(),
             forced: Slab::default(),
             changing: 0,
+            caused: address_map(0),
+            with_room: 0,
+            may_be_due: false,
             held_back: VecDeque::new(),
             quiet: Quiet::No,
             layout: keeping.map(|it| it.layout),
@@ -262,6 +271,7 @@ impl Raid4Smr {
             // A row that was collected to make room gave its slot to this block; one that this block has
             // made due takes the block with it, and comes after it.
             let decisions: Vec<_> = self.directory.take_decisions().collect();
+            self.keep_room_of(job, decisions.len() as u64);
             let is_after = |saved: &[(Place, u64)]| own.is_some_and(|own| saved.contains(&own));
             let (after, before): (Vec<_>, Vec<_>) =
                 decisions.into_iter().partition(|it| is_after(&it.saved));
@@ -375,17 +385,14 @@ impl Raid4Smr {
         if core::mem::take(&mut self.rows.has_changed) {
             self.note_members(ctx);
             let is_whole = self.can_collect();
-            let (collector, around) = self.around(ctx);
+            let (collector, _) = self.around(ctx);
             match is_whole {
                 false => collector.stop(),
-                true => {
-                    around.directory.collect_what_is_due();
-                    let due: Vec<_> = around.directory.take_decisions().collect();
-                    due.into_iter().for_each(|decision| collector.add(decision));
-                }
+                true => self.may_be_due = true,
             }
         }
         loop {
+            self.collect_due();
             let (collector, mut around) = self.around(ctx);
             collector.go_on(&mut around);
             // Work on the parity with nothing to change ends at once.
@@ -447,12 +454,11 @@ impl Layer for Raid4Smr {
         if request.operation.is_zone_command() {
             return ctx.finish(request.id, Err(IoError::NotPermitted));
         }
+        if self.notes.keeper.life == Life::Lost {
+            return ctx.finish(request.id, Err(IoError::Lost));
+        }
         let job = self.rows.jobs.begin(request);
         match request.operation {
-            _ if self.notes.keeper.life == Life::Lost => {
-                self.rows.jobs.fail(job, IoError::Lost);
-                self.rows.jobs.end_part(job, Ok(()));
-            }
             Operation::Flush => self.flush(job, ctx),
             Operation::Read => {
                 self.read(job, request.extent, ctx);

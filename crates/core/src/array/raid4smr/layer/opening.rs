@@ -22,6 +22,12 @@ impl Raid4Smr {
     pub(super) fn begin_to_open(&mut self, start: Start, ctx: &mut Context<'_>) {
         if self.keeps() {
             self.rows.is_resting = true;
+            // A journal of a disk that was away does not know what the array has done since.
+            let copies = self.notes.keeper.copies().iter();
+            let mut there = copies.filter(|port| !ctx.is_lost(**port));
+            if !there.any(|port| !ctx.was_away(*port)) {
+                return ctx.opened(Err(OpenError::Io(IoError::Lost)));
+            }
             return self.notes.keeper.ledger.open(start, 0, ctx);
         }
         let opened = self.rows.open(&mut self.contents, ctx);

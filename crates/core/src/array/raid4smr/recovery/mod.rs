@@ -6,6 +6,7 @@
 //! member is missing that cannot be known, and they are what the [log](FromLog) says.
 
 mod from_log;
+mod spare_rows;
 
 use super::contents::Contents;
 use super::directory::{Directory, Place};
@@ -23,6 +24,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 use from_log::{FromLog, Verdict};
+use spare_rows::{SpareRow, SpareRows};
 
 /// Reads in flight at most.
 const READS_MAX: usize = 16;
@@ -38,6 +40,10 @@ enum Step {
     Checking,
     /// Rows get what the log says.
     FromLog,
+    /// Rows of the spare band row are read, whose slots are missing.
+    ReadingSpare,
+    /// Their parity is written.
+    WritingSpare,
     /// The parity of some rows is computed: all of its columns are read.
     Reading,
     /// It is written.
@@ -46,6 +52,17 @@ enum Step {
     Flushing,
     /// All is as the records say.
     Over,
+}
+
+/// How far the parity of the spare band row has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// The homes are in it, or have been taken out.
+    Begun,
+    /// The homes are not in it.
+    Cleared,
+    /// The homes have what they will have, and have been added to it or not.
+    Adding,
 }
 
 /// A block that was perhaps written.
@@ -83,6 +100,9 @@ pub struct AfterCrash {
     rows: BTreeSet<u64>,
     /// Rows of the homes that have nothing, though a collection was about to put something there.
     uncollected: Extent,
+    /// What is known of each of these rows.
+    spare: Vec<SpareRow>,
+    spare_rows: SpareRows,
     /// Those that are computed now, and a buffer for each column that is read and for the parity.
     now: Extent,
     columns: Columns,
@@ -109,6 +129,8 @@ impl AfterCrash {
             asked: 0,
             rows: BTreeSet::new(),
             uncollected: Extent::EMPTY,
+            spare: Vec::new(),
+            spare_rows: SpareRows::default(),
             now: Extent::EMPTY,
             columns: Columns::NONE,
             buffers: Vec::new(),
@@ -221,10 +243,14 @@ impl AfterCrash {
             let there = rows.members.with_row(*row);
             contents.held(*row).without(there).is_empty()
         };
-        match self.rows.iter().all(is_known) {
-            true => Ok(()),
-            false => Err(IoError::Lost),
+        let unknown: Vec<u64> = self.rows.iter().filter(|row| !is_known(row)).copied().collect();
+        for row in unknown {
+            self.rows.remove(&row);
+            let at = row.checked_sub(self.uncollected.start.0);
+            let known = at.and_then(|at| self.spare.get(at as usize)).ok_or(IoError::Lost)?;
+            self.spare_rows.add(row, known.clone());
         }
+        Ok(())
     }
 
     /// True when everything is as the records say.
@@ -291,7 +317,19 @@ impl AfterCrash {
                     if self.outstanding > 0 {
                         return Ok(());
                     }
-                    self.step = Step::Writing;
+                    self.step = Step::WritingSpare;
+                }
+                Step::WritingSpare => {
+                    self.outstanding += self.spare_rows.read_more(word, contents, rows, ctx);
+                    let has_more = self.outstanding > 0;
+                    self.step = if has_more { Step::ReadingSpare } else { Step::Writing };
+                }
+                Step::ReadingSpare => {
+                    self.step = Step::WritingSpare;
+                    match self.spare_rows.write(word, contents, rows, ctx) {
+                        Ok(issued) => self.outstanding += issued,
+                        Err(error) => self.failure = Some(error),
+                    }
                 }
                 Step::Reading => self.write_parity(word, contents, rows, ctx),
                 Step::Writing => {
@@ -301,6 +339,7 @@ impl AfterCrash {
                 Step::Flushing => {
                     if let Some(from_log) = &mut self.from_log {
                         from_log.release(ctx);
+                        self.spare_rows.release(ctx);
                         let checked = self.checks.drain(..).map(|check| check.buffer);
                         checked.filter(|it| it.blocks > 0).for_each(|it| ctx.release(it));
                     }
@@ -383,6 +422,9 @@ impl AfterCrash {
         let mut redirected_by: BTreeMap<Place, u64> = BTreeMap::new();
         let mut begun = None;
         let mut held: Vec<u64> = Vec::new();
+        let mut phase = Phase::Begun;
+        let mut slots: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        let mut of_slots: Vec<(u64, u32)> = Vec::new();
         for (record, said) in self.said.iter().enumerate() {
             match said {
                 Said::Write(written) => {
@@ -402,6 +444,9 @@ impl AfterCrash {
                             None => (directory.home_of(block.place), directory.row_of(block.place)),
                         };
                         contents.hold(column, row, true);
+                        if column == contents.data() {
+                            slots.entry(row).or_default().push(block.sum);
+                        }
                     }
                 }
                 Said::Zeroed { stamp, first, blocks } => {
@@ -412,8 +457,13 @@ impl AfterCrash {
                 }
                 Said::Begun { to, .. } => {
                     begun = Some(*to);
-                    held = Vec::new();
+                    (held, of_slots, phase) = (Vec::new(), Vec::new(), Phase::Begun);
                 }
+                Said::Slots { first, sums } => {
+                    of_slots.extend((*first..).zip(sums.iter().copied()));
+                }
+                Said::Cleared => phase = Phase::Cleared,
+                Said::Adding => phase = Phase::Adding,
                 Said::Held { .. } => held.extend(said.places_held()),
                 Said::Collected { band_row, to, stamp } => {
                     let since = |place| redirected_by.get(&place).is_some_and(|by| by > stamp);
@@ -436,6 +486,22 @@ impl AfterCrash {
                 return Err(nonsense());
             }
             let rows = Extent::new(to * band_blocks, band_blocks);
+            let data = Columns::of(contents.data());
+            self.spare = vec![SpareRow::default(); band_blocks as usize];
+            for (row, known) in (rows.start.0..).zip(&mut self.spare) {
+                if phase == Phase::Begun {
+                    known.homes = contents.held(row).without(data);
+                }
+                known.sums = slots.remove(&row).unwrap_or_default();
+            }
+            for (row, sum) in of_slots {
+                let known = self.spare.get_mut(row as usize).ok_or_else(nonsense)?;
+                known.sums.push(sum);
+            }
+            for place in held.iter().filter(|_| phase == Phase::Adding) {
+                let known = self.spare.get_mut((place / homes) as usize).ok_or_else(nonsense)?;
+                known.homes = known.homes.or(Columns::of((place % homes) as usize));
+            }
             contents.clear_homes(rows);
             self.rows.extend(rows.start.0..rows.end().0);
             self.uncollected = rows;
