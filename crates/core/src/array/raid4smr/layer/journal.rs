@@ -438,7 +438,7 @@ impl Raid4Smr {
     /// Has band rows collected that became due while nothing could be collected, one after the other where the
     /// journal must have room for it.
     pub(super) fn collect_due(&mut self) {
-        while self.may_be_due && self.can_collect() {
+        while self.may_be_due && self.can_collect() && self.notes.keeper.life == Life::Up {
             if let Some(layout) = self.layout {
                 let ledger = &mut self.notes.keeper.ledger;
                 let may_begin = self.collector.is_idle() && self.quiet == Quiet::No;

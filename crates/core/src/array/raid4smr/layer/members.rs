@@ -59,6 +59,12 @@ impl Raid4Smr {
         }
     }
 
+    /// True of a disk that should have a copy of the journal and has none that counts.
+    pub(super) fn is_copy_out(&self, port: Port) -> bool {
+        let keeper = &self.notes.keeper;
+        keeper.has_copy(port) && keeper.ledger.copy_state(port) == CopyState::Out
+    }
+
     /// The array comes up: members that are out and there get all of their rows.
     pub(super) fn find_returning(&mut self, ctx: &mut Context<'_>) {
         for column in 0..self.contents.columns() {
@@ -69,9 +75,7 @@ impl Raid4Smr {
             }
             let is_another = keeper.is_another(column, ctx);
             let returning = Returning { column, from_start: true };
-            let is_copy_out =
-                keeper.has_copy(port) && keeper.ledger.copy_state(port) == CopyState::Out;
-            match is_copy_out {
+            match self.is_copy_out(port) {
                 true if is_another => {}
                 // The journal must have a copy there first.
                 true => self.rebuilds.comes_back(returning),
@@ -80,12 +84,22 @@ impl Raid4Smr {
         }
         for column in 0..self.contents.columns() {
             let port = self.rows.members.port(column);
-            let is_in = self.rows.members.state(column) == State::In;
+            let keeper = &self.notes.keeper;
+            let is_in = match keeper.has_copy(port) {
+                true => keeper.ledger.copy_state(port) == CopyState::In,
+                false => self.rows.members.state(column) != State::Out,
+            };
             if is_in && !ctx.is_lost(port) && ctx.was_away(port) {
-                ctx.hold_out(port, false);
-                ctx.move_mark();
+                self.takes_part_in_marks(port, ctx);
             }
         }
+    }
+
+    /// The mark of a disk moves with those of the others from now on. A home has no journal: its mark alone tells
+    /// an older copy of it, so it takes part while it is rebuilt. What it has is in the journal of others.
+    fn takes_part_in_marks(&mut self, port: Port, ctx: &mut Context<'_>) {
+        ctx.hold_out(port, false);
+        ctx.move_mark();
     }
 
     /// A new disk is behind a port.
@@ -94,10 +108,11 @@ impl Raid4Smr {
             return self.rows.replaced(port, command, &mut self.contents, ctx);
         }
         if self.notes.keeper.has_copy(port) {
-            return self.to_admit.push_back((port, command));
+            return self.to_admit.push_back((port, Some(command)));
         }
         self.rows.members.replaced(port);
         self.note_members(ctx);
+        self.takes_part_in_marks(port, ctx);
         self.notes.keeper.answer_replaced(command, ctx);
     }
 
@@ -119,9 +134,9 @@ impl Raid4Smr {
     /// The journal gets a copy on the next disk that waits for it; `map` is what a checkpoint would say.
     pub(super) fn admit(&mut self, map: Vec<u8>, ctx: &mut Context<'_>) {
         if let Some((port, command)) = self.to_admit.pop_front() {
-            return match ctx.is_lost(port) {
-                false => self.notes.keeper.admit(port, Some(command), map, ctx),
-                true => {
+            return match command.filter(|_| ctx.is_lost(port)) {
+                None => self.notes.keeper.admit(port, command, map, ctx),
+                Some(command) => {
                     let words = "the new disk is lost already".into();
                     ctx.answer_command(command, Err(CommandError::Failed(words)));
                 }

@@ -87,8 +87,8 @@ pub struct Raid4Smr {
     layout: Option<Raid4SmrLayout>,
     after_crash: Option<AfterCrash>,
     rebuilds: Rebuilds,
-    /// New disks that the journal is to have a copy on, with the commands that have put them in.
-    to_admit: VecDeque<(Port, CommandId)>,
+    /// Disks that the journal is to have a copy on, with the commands that have put new ones in.
+    to_admit: VecDeque<(Port, Option<CommandId>)>,
     directory: Directory,
     contents: Contents,
     rows: Rows,

@@ -3,6 +3,7 @@
 use super::Raid4Smr;
 use crate::array::keeper::{Life, Token};
 use crate::array::member_record::RECORD_MEMBER;
+use crate::array::members::State;
 use crate::array::raid4smr::notes::TOKEN_OPENED;
 use crate::array::raid4smr::records::{Said, Written};
 use crate::array::raid4smr::recovery::AfterCrash;
@@ -11,8 +12,8 @@ use crate::array::{Redundancy, RowMap};
 use crate::durability::Recovery;
 use crate::error::IoError;
 use crate::extent::Extent;
-use crate::layer::Context;
-use crate::ledger::{CopyState, LedgerEvent, When};
+use crate::layer::{Context, Port};
+use crate::ledger::{LedgerEvent, When};
 use crate::lifecycle::{OpenError, Start};
 use crate::state::{StateError, StateReader};
 use alloc::vec::Vec;
@@ -22,10 +23,10 @@ impl Raid4Smr {
     pub(super) fn begin_to_open(&mut self, start: Start, ctx: &mut Context<'_>) {
         if self.keeps() {
             self.rows.is_resting = true;
-            // A journal of a disk that was away does not know what the array has done since.
-            let copies = self.notes.keeper.copies().iter();
-            let mut there = copies.filter(|port| !ctx.is_lost(**port));
-            if !there.any(|port| !ctx.was_away(*port)) {
+            // A journal of a disk that was away does not know what the array has done with the other one.
+            let (gone, there): (Vec<Port>, Vec<Port>) =
+                self.notes.keeper.copies().iter().partition(|port| ctx.is_lost(**port));
+            if !gone.is_empty() && there.iter().all(|port| ctx.was_away(*port)) {
                 return ctx.opened(Err(OpenError::Io(IoError::Lost)));
             }
             return self.notes.keeper.ledger.open(start, 0, ctx);
@@ -118,10 +119,11 @@ impl Raid4Smr {
     fn leave_out_missing(&mut self, ctx: &mut Context<'_>) -> Result<(), OpenError> {
         for column in 0..self.contents.columns() {
             let port = self.rows.members.port(column);
-            let is_copy_out = self.notes.keeper.has_copy(port)
-                && self.notes.keeper.ledger.copy_state(port) == CopyState::Out;
-            if ctx.is_lost(port) || is_copy_out {
+            // Where the journal on a disk is out and the disk is not, nothing was promised without it.
+            if ctx.is_lost(port) {
                 self.rows.lost(port, &mut self.contents, ctx);
+            } else if self.is_copy_out(port) && self.rows.members.state(column) == State::In {
+                self.to_admit.push_back((port, None));
             }
         }
         match self.rows.members.have_all(Redundancy::Parity) {
