@@ -2,7 +2,7 @@
 
 use super::records::Said;
 use super::redo_log::RedoLog;
-use crate::array::keeper::{Keeper, Token};
+use crate::array::keeper::{Keeper, Life, Token};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -129,8 +129,10 @@ impl Notes {
 
     /// Notes something.
     pub fn note(&mut self, said: &Said, ctx: &mut Context<'_>) {
+        // Collections come to their end while the array goes down.
+        let goes_down = self.keeper.life == Life::Draining;
         let ledger = &mut self.keeper.ledger;
-        if ledger.is_running() && ledger.failure().is_none() {
+        if (ledger.is_running() || goes_down) && ledger.failure().is_none() {
             let (kind, payload) = said.record();
             ledger.record(kind, &payload, ctx);
         }

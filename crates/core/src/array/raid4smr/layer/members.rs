@@ -155,7 +155,10 @@ impl Raid4Smr {
             self.note_members(ctx);
             return self.notes.keeper.answer_replaced(command, ctx);
         }
-        let Some(returning) = self.rebuilds.take_returning(port, &self.rows) else { return };
+        let Some(returning) = self.rebuilds.take_returning(port, &self.rows) else {
+            // Its disk has everything, and only the journal was out.
+            return self.takes_part_in_marks(port, ctx);
+        };
         self.rows.take_in(returning, false, ctx);
         self.note_members(ctx);
         self.rows.go_on(&mut self.contents, ctx);

@@ -119,11 +119,12 @@ impl Raid4Smr {
     fn leave_out_missing(&mut self, ctx: &mut Context<'_>) -> Result<(), OpenError> {
         for column in 0..self.contents.columns() {
             let port = self.rows.members.port(column);
-            // Where the journal on a disk is out and the disk is not, nothing was promised without it.
-            if ctx.is_lost(port) {
-                self.rows.lost(port, &mut self.contents, ctx);
-            } else if self.is_copy_out(port) && self.rows.members.state(column) == State::In {
-                self.to_admit.push_back((port, None));
+            match (self.rows.members.state(column), self.is_copy_out(port)) {
+                _ if ctx.is_lost(port) => self.rows.lost(port, &mut self.contents, ctx),
+                // Where the journal on a disk is out and the disk is not, nothing was promised without it.
+                (State::In, true) => self.to_admit.push_back((port, None)),
+                (_, true) => self.rows.lost(port, &mut self.contents, ctx),
+                (_, false) => {}
             }
         }
         match self.rows.members.have_all(Redundancy::Parity) {
