@@ -79,10 +79,10 @@ impl Doubts {
                 let not_there = |it: &&Doubt| !is_there(it, block_of(state, it), disks);
                 let missing = doubts.all.iter().filter(not_there).map(|it| it.of).collect();
                 doubts.missing = missing;
+                for doubt in &doubts.all {
+                    doubts.rows.insert(doubt.row, doubt.row + 1);
+                }
             }
-        }
-        for doubt in &doubts.all {
-            doubts.rows.insert(doubt.row, doubt.row + 1);
         }
         doubts
     }
@@ -150,7 +150,12 @@ impl Doubts {
         for doubt in &self.all {
             let block = block_of(state, doubt);
             let is_readable = disks.has_row(doubt.column, doubt.row);
-            let is_there = match verdict(&entries, doubt, block, &self.fixes) {
+            let verdict = verdict(&entries, doubt, block, &self.fixes);
+            // The write of an entry that is not whole has not begun: its rows are what they were.
+            if matches!(verdict, Verdict::NotInLog) || self.fixes.contains_key(&doubt.row) {
+                self.rows.insert(doubt.row, doubt.row + 1);
+            }
+            let is_there = match verdict {
                 Verdict::AtHome if !is_readable => true,
                 Verdict::AtHome | Verdict::NotInLog => is_there(doubt, block, disks),
                 Verdict::InSlot => true,
