@@ -127,6 +127,8 @@ pub(super) fn words_of(has: Has, (done, rows): (u64, u64), gets: &str) -> Option
     }
 }
 
+/// The structure of findings about an array as a whole.
+pub(super) const ARRAY: &str = "array";
 /// Bytes of a member.
 const MEMBER_BYTES: usize = 13;
 /// The kind of a record that says what a member has.

@@ -1,5 +1,6 @@
 //! The nodes of an array that its journal has copies on, one each: which of the copies count.
 
+use super::array_member::ARRAY;
 use super::copies::{self, Judged, Whole};
 use super::findings::Findings;
 use super::journal::JournalState;
@@ -9,8 +10,6 @@ use super::{LayerState, Reader, STRUCTURE, Shape, other_member, read_journal, wa
 use imbrex_core::durability::LayerKind;
 use imbrex_core::lifecycle::Uuid;
 
-/// The structure of findings about the array as a whole.
-pub(super) const ARRAY: &str = "array";
 /// What becomes of a member that does not count, though it is recorded with all that it had.
 pub(super) const GONE: &str =
     "the next start records it out, and brings it up to date if it is there";

@@ -279,14 +279,16 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
             walk(copies, reader);
             walk(layer, reader)
         }
-        Shape::Slice(part, below) => kinds::slice::read(below, *part, reader),
+        Shape::Slice(part, below) => Some(kinds::slice::of(walk(below, reader)?, *part)),
         Shape::Shared(node, shape) => reader.once(node, shape),
         Shape::Numbered(numbers, layer) => {
             reader.numbers.clone_from(numbers);
             walk(layer, reader)
         }
         Shape::Joined { joint, blocks, below } => {
-            kinds::joined::read(below, *joint, *blocks, reader)
+            // Also those behind one that cannot be read are read.
+            let devices = below.iter().map(|shape| walk(shape, reader)).collect();
+            kinds::joined::of(devices, *joint, *blocks)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Takes the records of a parity array in, behind its checkpoint.
 
+use super::array_member::ARRAY;
 use super::findings::Findings;
 use super::parity_array::ParityArrayState;
 use super::parity_disks::ParityDisks;
@@ -102,7 +103,7 @@ pub(super) fn replay(
         let words = format!(
             "row {row} was being changed, and what a member that is missing had there is not known"
         );
-        into.damage(name, super::mirrored::ARRAY, words);
+        into.damage(name, ARRAY, words);
     }
     doubts
 }

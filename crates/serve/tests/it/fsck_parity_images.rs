@@ -1,6 +1,6 @@
 //! Members of a parity array, written by hand as the page of the format draws them.
 
-use crate::fsck_images::{Area, Blocks, Record, SET, words};
+use crate::fsck_images::{Area, Blocks, SET, words};
 use imbrex_core::array::raid4smr::{
     BandSource, FirstWrite, HomeBands, Placement, Raid4SmrLayout, Raid4SmrSettings, Raid4SmrShape,
     SlotOrder,

@@ -3,9 +3,10 @@
 use super::Device;
 use crate::fsck::array::ArrayState;
 use crate::fsck::array_blocks::ArrayBlocks;
+use crate::fsck::array_member::ARRAY;
 use crate::fsck::copies::Judged;
 use crate::fsck::findings::Findings;
-use crate::fsck::mirrored::{self, ARRAY, GONE, Mirrored, Port};
+use crate::fsck::mirrored::{self, GONE, Mirrored, Port};
 use crate::fsck::{LayerState, Reader, Shape};
 use imbrex_core::array::raid1::Raid1Layout;
 use std::rc::Rc;

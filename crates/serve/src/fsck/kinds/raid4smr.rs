@@ -1,8 +1,9 @@
 //! A parity array: homes, a data disk and a parity disk. These two have a copy of its journal each.
 
 use super::Device;
+use crate::fsck::array_member::ARRAY;
 use crate::fsck::findings::Findings;
-use crate::fsck::mirrored::{self, ARRAY, GONE, Mirrored, Port};
+use crate::fsck::mirrored::{self, GONE, Mirrored, Port};
 use crate::fsck::parity_array::ParityArrayState;
 use crate::fsck::parity_blocks::ParityBlocks;
 use crate::fsck::parity_disks::ParityDisks;
