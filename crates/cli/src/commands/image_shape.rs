@@ -144,7 +144,7 @@ impl Nodes<'_> {
             Keeps::SBlocks => self.s_blocks(node)?,
             Keeps::BufferLog => self.buffer(node)?,
             Keeps::ArrayOfCopies => self.array_of_copies(node)?,
-            Keeps::ParityArray => return Err(format!("node `{name}` cannot be checked yet").into()),
+            Keeps::ParityArray => self.parity_array(node)?,
             Keeps::Unreadable(why) => return Err(format!("node `{name}` {why}").into()),
         };
         Ok(match node.port("copies") {
@@ -273,6 +273,32 @@ impl Nodes<'_> {
         let Some(layout) = facts.layout else {
             return Err(format!("node `{name}` keeps nothing over restarts").into());
         };
+        let layer = Shape::Raid1 {
+            below: self.members_below(node)?,
+            columns: facts.columns,
+            layout: Box::new(layout),
+        };
+        Ok(self.numbered(node, layer))
+    }
+
+    fn parity_array(&self, node: &NodeConfig) -> Result<Shape, Failure> {
+        let name = node.name();
+        let Some(facts) = self.facts_of(name)?.parity_array() else {
+            return Err(other_kind(name));
+        };
+        let Some(shape) = &facts.shape else {
+            return Err(format!("node `{name}` keeps nothing over restarts").into());
+        };
+        let layer = Shape::Raid4Smr {
+            below: self.members_below(node)?,
+            blocks: self.blocks_of(name)?,
+            shape: Box::new(shape.clone()),
+        };
+        Ok(self.numbered(node, layer))
+    }
+
+    /// The nodes below an array, each with its name.
+    fn members_below(&self, node: &NodeConfig) -> Result<Vec<(String, Shape)>, Failure> {
         let below = node.below().into_iter().map(|below| {
             let shape = match self.missing_below(below)? {
                 Some(why) => Shape::Missing(why),
@@ -280,12 +306,7 @@ impl Nodes<'_> {
             };
             Ok((below.to_owned(), shape))
         });
-        let layer = Shape::Raid1 {
-            below: below.collect::<Result<_, Failure>>()?,
-            columns: facts.columns,
-            layout: Box::new(layout),
-        };
-        Ok(self.numbered(node, layer))
+        below.collect()
     }
 
     /// Which disk under a node is not there, if one is.

@@ -1,6 +1,7 @@
 //! `imbrex inspect`.
 
 mod layers;
+mod parity_array;
 
 use super::console::emit;
 use super::image_shape::{refusal, shape_of};

@@ -1,46 +1,12 @@
 //! What the journal of a durable array of copies says: who its members are, and what they have.
 
+use super::array_member::{self, ArrayMember, Has, MEMBER, MembersOf};
 use super::findings::Findings;
 use super::journal::{JournalRecord, JournalState};
 use super::member::Member;
 use super::words::Words;
 use imbrex_core::array::RegionShape;
 use std::collections::BTreeSet;
-
-/// What a member has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Has {
-    /// All of its rows.
-    All,
-    /// Nothing: it is out. One that was being rebuilt gets all rows when it is back, others what they have missed.
-    Out {
-        /// It was being rebuilt.
-        is_partial: bool,
-    },
-    /// Nothing: it is a new disk.
-    Blank,
-    /// The rows before this one.
-    Rebuilt(u64),
-    /// Those that nobody has written while it was away, and all before this one.
-    Returned(u64),
-}
-
-/// A member as the journal has it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ArrayMember {
-    /// The port behind which it is.
-    pub port: usize,
-    /// The number of its disk in the set.
-    pub number: u16,
-    /// What it has.
-    pub has: Has,
-}
-
-impl ArrayMember {
-    fn is_out(&self) -> bool {
-        matches!(self.has, Has::Out { .. })
-    }
-}
 
 /// The state of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,20 +48,8 @@ impl ArrayState {
 
     fn checkpoint(&mut self, bytes: &[u8], columns: usize) -> Result<(), String> {
         let short = || "it ends within what it lists".to_owned();
-        let (found, mut rest) = bytes.split_first().ok_or_else(short)?;
-        if usize::from(*found) != columns {
-            return Err(format!("it lists {found} members, and the array has {columns}"));
-        }
-        for column in 0..columns {
-            let (own, behind) = rest.split_at_checked(MEMBER_BYTES).ok_or_else(short)?;
-            let (of, member) = self.member(own)?;
-            if of != column {
-                return Err(format!("it lists member {of} in the place of member {column}"));
-            }
-            self.members.push(member);
-            rest = behind;
-        }
-        let mut words = Words::new(rest);
+        let (members, mut words) = self.all_members(columns).all(bytes)?;
+        self.members = members;
         let mut next = || words.u64().ok_or_else(short);
         let (marked, unreadable, regions) = (next()?, next()?, next()?);
         if regions != self.shape.regions {
@@ -119,27 +73,8 @@ impl ArrayState {
         Ok(())
     }
 
-    /// A member, and its column.
-    fn member(&self, bytes: &[u8]) -> Result<(usize, ArrayMember), String> {
-        let [column, port, low, high, state, rows @ ..] = bytes else {
-            return Err("a member has fewer bytes than it must".to_owned());
-        };
-        let rows = <[u8; 8]>::try_from(rows).map_err(|_| "a member has other bytes")?;
-        let rows = u64::from_le_bytes(rows);
-        let has = match (state, rows) {
-            (0, 0) => Has::All,
-            (1, partial @ (0 | 1)) => Has::Out { is_partial: partial == 1 },
-            (2, 0) => Has::Blank,
-            (3, rows) if rows <= self.shape.rows() => Has::Rebuilt(rows),
-            (4, rows) if rows <= self.shape.rows() => Has::Returned(rows),
-            (state, rows) => return Err(format!("member {column} is {state} with {rows} rows")),
-        };
-        let port = usize::from(*port);
-        if port >= self.nodes.len() {
-            return Err(format!("member {column} is behind port {port}, which is not there"));
-        }
-        let number = u16::from_le_bytes([*low, *high]);
-        Ok((usize::from(*column), ArrayMember { port, number, has }))
+    fn all_members(&self, columns: usize) -> MembersOf {
+        MembersOf { columns, ports: self.nodes.len(), rows: self.shape.rows() }
     }
 
     fn region(&self, region: u64) -> Result<u64, String> {
@@ -188,12 +123,8 @@ impl ArrayState {
     }
 
     fn member_changed(&mut self, payload: &[u8]) -> Result<(), String> {
-        if payload.len() != MEMBER_BYTES {
-            return Err("its payload is not a member".to_owned());
-        }
-        let (column, member) = self.member(payload)?;
-        let known = self.members.get_mut(column);
-        *known.ok_or_else(|| format!("member {column} is not there"))? = member;
+        let all = self.all_members(self.members.len());
+        let member = all.record(payload, &mut self.members)?;
         if member.is_out() {
             self.missed.extend(&self.marked);
         }
@@ -242,28 +173,12 @@ impl ArrayState {
 
     /// What a member has, in words; nothing when it has all.
     pub fn words_of(&self, column: usize) -> Option<String> {
-        let (rows, done) = (self.rows(), self.rows_of(column));
-        match self.members[column].has {
-            Has::All => None,
-            Has::Out { is_partial: false } => {
-                Some("it is out, and gets what it has missed when it is back".to_owned())
-            }
-            Has::Out { is_partial: true } => {
-                Some("it is out, and gets all rows when it is back".to_owned())
-            }
-            Has::Blank => Some("it is a new disk that has nothing yet".to_owned()),
-            Has::Rebuilt(_) => Some(format!("it is being rebuilt, and has {done} of {rows} rows")),
-            Has::Returned(_) => {
-                Some(format!("it was away and has come back, and has {done} of {rows} rows"))
-            }
-        }
+        let rows = (self.rows_of(column), self.rows());
+        array_member::words_of(self.members[column].has, rows, "what it has missed")
     }
 }
 
-/// Bytes of a member.
-const MEMBER_BYTES: usize = 13;
-/// The kinds of records.
-const MEMBER: u8 = 1;
+/// The kinds of records, beside that of members.
 const MARKED: u8 = 2;
 const CLEARED: u8 = 3;
 const UNREADABLE: u8 = 4;

@@ -1,6 +1,7 @@
 //! The blocks of an array of copies: what they must be, and whether they are.
 
-use super::array::{ArrayState, Has};
+use super::array::ArrayState;
+use super::array_member::Has;
 use super::findings::Findings;
 use super::member::Member;
 use super::tables::{self, Holes, Page, WORDS_PER_PAGE};

@@ -8,6 +8,7 @@
 
 mod array;
 mod array_blocks;
+mod array_member;
 mod buffer;
 mod cache;
 mod copies;
@@ -19,6 +20,13 @@ mod journal;
 mod kinds;
 mod member;
 mod mirror;
+mod mirrored;
+mod parity_array;
+mod parity_blocks;
+mod parity_disks;
+mod parity_doubt;
+mod parity_records;
+mod parity_replay;
 mod ranges;
 mod ring;
 mod s_blocks;
@@ -30,13 +38,15 @@ mod tables;
 mod translation;
 mod words;
 
-pub use array::{ArrayMember, ArrayState, Has};
+pub use array::ArrayState;
+pub use array_member::{ArrayMember, Has};
 pub use buffer::{BufferState, LogPlace};
 pub use cache::{CacheState, Place};
 pub use findings::{Finding, Findings};
 pub use intent::{IntentPage, IntentState};
 pub use journal::{JournalRecord, JournalState, checkpoint_start, ring};
 pub use member::Member;
+pub use parity_array::ParityArrayState;
 pub use ranges::Ranges;
 pub use ring::{Ring, RingPlace};
 pub use s_blocks::{SBlockPart, SBlockRegion, SBlocksState};
@@ -47,6 +57,7 @@ pub use translation::{Band, Logged, TranslationState, Where};
 
 use disks::{Disks, Elsewhere};
 use imbrex_core::array::raid1::Raid1Layout;
+use imbrex_core::array::raid4smr::Raid4SmrShape;
 use imbrex_core::durability::LayerKind;
 use imbrex_core::extent::Extent;
 use imbrex_core::lifecycle::Uuid;
@@ -124,6 +135,15 @@ pub enum Shape {
         /// Where everything lies.
         layout: Box<Raid1Layout>,
     },
+    /// A durable parity array.
+    Raid4Smr {
+        /// The homes, the data disk and the parity disk, with the names of their nodes.
+        below: Vec<(String, Shape)>,
+        /// Blocks that it offers.
+        blocks: u64,
+        /// Where everything lies.
+        shape: Box<Raid4SmrShape>,
+    },
     /// What is not there, with the reason: an array may do without.
     Missing(String),
     /// A store of copies, under the name of its node.
@@ -175,6 +195,8 @@ pub enum LayerState {
     SBlocks(Rc<SBlocksState>),
     /// The members of an array, on the one whose journal is gone by.
     Array(Rc<ArrayState>),
+    /// Where the blocks of a parity array are, on the one whose journal is gone by.
+    ParityArray(Rc<ParityArrayState>),
     /// The map of the log of a write buffer.
     Buffer(Rc<BufferState>),
 }
@@ -248,20 +270,25 @@ fn walk(shape: &Shape, reader: &mut Reader<'_>) -> Option<Device> {
         Shape::Raid1 { below, columns, layout } => {
             kinds::raid1::read(below, *columns, layout, reader)
         }
+        Shape::Raid4Smr { below, blocks, shape } => {
+            kinds::raid4smr::read(below, *blocks, shape, reader)
+        }
         Shape::Missing(_) => None,
         Shape::ReadCache(node, flash) => kinds::read_cache::read(node, flash, reader),
         Shape::WithCopies(copies, layer) => {
             walk(copies, reader);
             walk(layer, reader)
         }
-        Shape::Slice(part, below) => kinds::slice::read(below, *part, reader),
+        Shape::Slice(part, below) => Some(kinds::slice::of(walk(below, reader)?, *part)),
         Shape::Shared(node, shape) => reader.once(node, shape),
         Shape::Numbered(numbers, layer) => {
             reader.numbers.clone_from(numbers);
             walk(layer, reader)
         }
         Shape::Joined { joint, blocks, below } => {
-            kinds::joined::read(below, *joint, *blocks, reader)
+            // Also those behind one that cannot be read are read.
+            let devices = below.iter().map(|shape| walk(shape, reader)).collect();
+            kinds::joined::of(devices, *joint, *blocks)
         }
     }
 }

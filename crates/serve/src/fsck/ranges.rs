@@ -47,6 +47,27 @@ impl Ranges {
         self.last_up_to(block).is_some_and(|(_, end)| block < end)
     }
 
+    /// True when one of the blocks from `start` to `end` is in it.
+    pub(super) fn overlaps(&self, start: u64, end: u64) -> bool {
+        start < end && self.last_up_to(end - 1).is_some_and(|(_, to)| to > start)
+    }
+
+    /// The blocks from `start` to `end` that are not in it: first block and end of each run.
+    pub(super) fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        let (mut gaps, mut at) = (Vec::new(), start);
+        let before = self.last_up_to(start).map_or(start, |(from, _)| from);
+        for (from, to) in self.runs.range(before..end.max(before)) {
+            if at < *from {
+                gaps.push((at, *from));
+            }
+            at = at.max(*to);
+        }
+        if at < end {
+            gaps.push((at, end));
+        }
+        gaps
+    }
+
     /// The runs in order: first block and end.
     pub fn runs(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.runs.iter().map(|(start, end)| (*start, *end))
@@ -90,6 +111,13 @@ mod tests {
             let found: BTreeSet<u64> = ranges.runs().flat_map(|(from, to)| from..to).collect();
             assert_eq!(found, plain);
             assert!((0..80).all(|block| ranges.contains(block) == plain.contains(&block)));
+            let between = state >> 20 & 63;
+            let gaps = ranges.gaps(start, start + between);
+            let outside: Vec<u64> = gaps.iter().flat_map(|(from, to)| *from..*to).collect();
+            let is_out = |block: &u64| !plain.contains(block);
+            assert_eq!(outside, (start..start + between).filter(is_out).collect::<Vec<_>>());
+            let has_some = outside.len() < between as usize;
+            assert_eq!(ranges.overlaps(start, start + between), has_some);
             let runs: Vec<(u64, u64)> = ranges.runs().collect();
             assert!(runs.windows(2).all(|pair| pair[0].1 < pair[1].0), "runs adjoin");
             assert_eq!(ranges.blocks(), plain.len() as u64);

@@ -15,6 +15,8 @@ mod fsck_images;
 mod fsck_layer_images;
 mod fsck_layers;
 mod fsck_mirror;
+mod fsck_parity_array;
+mod fsck_parity_images;
 mod fsck_s_block_sums;
 mod handshake;
 mod held;

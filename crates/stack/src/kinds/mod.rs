@@ -788,6 +788,8 @@ known_of! {
     s_blocks: SBlock(s_block::Facts),
     /// What is known of an array of copies.
     array_of_copies: Raid1(raid1::Facts),
+    /// What is known of a parity array over shingled homes.
+    parity_array: Raid4Smr(raid4smr::Facts),
     /// What is known of a write buffer in memory.
     buffer: MemoryBuffer(memory_buffer::Facts),
 }

@@ -12,7 +12,7 @@ use crate::data_disk_table::DATA_DISK;
 use crate::durability::{BLOCKS_MAX, JournalKeys};
 use imbrex_core::array::raid4smr::{
     BandSource, FirstWrite, HomeBands, Placement, RECORD_KINDS, Raid4Smr, Raid4SmrKeeping,
-    Raid4SmrLayout, Raid4SmrSettings, SlotOrder,
+    Raid4SmrLayout, Raid4SmrSettings, Raid4SmrShape, SlotOrder,
 };
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{ARRAY, Group, JOURNAL, RAID4SMR, UNUSED};
@@ -417,23 +417,24 @@ impl Planned for PlannedRaid4Smr {
         let geometries: Vec<_> = below.offers.iter().map(|offer| &offer.geometry).collect();
         let built = Raid4Smr::new(self.settings.clone(), self.keeping, &geometries);
         let (layer, geometry) = built.map_err(|error| wrong(&self.name, &error))?;
+        let facts = Facts { shape: layer.shape() };
         Ok(Part {
             body: Body::Layer(Box::new(layer)),
             offer: Offer::over(geometry),
-            facts: super::Facts::Raid4Smr(Facts { is_durable: self.keeping.is_some() }),
+            facts: super::Facts::Raid4Smr(facts),
         })
     }
 }
 
-/// What a report needs to know of the array: what it counts.
+/// What reports, and whoever reads its members, need to know of the array.
 pub struct Facts {
-    /// It keeps a journal.
-    pub is_durable: bool,
+    /// Where it has everything; none where it keeps nothing.
+    pub shape: Option<Raid4SmrShape>,
 }
 
 impl Reported for Facts {
     fn groups(&self) -> Vec<Group> {
-        match self.is_durable {
+        match self.shape.is_some() {
             true => vec![ARRAY, RAID4SMR, UNUSED, JOURNAL],
             false => vec![ARRAY, RAID4SMR, UNUSED],
         }

@@ -1,8 +1,9 @@
 //! What the journal of each kind of layer says, as a document and in words.
 
+use super::parity_array;
 use imbrex_serve::fsck::{
-    ArrayState, BufferState, CacheState, Has, IntentState, LayerState, Noted, SBlockRegion,
-    SBlocksState, SegmentsState, TranslationState,
+    ArrayMember, ArrayState, BufferState, CacheState, Has, IntentState, LayerState, Noted,
+    SBlockRegion, SBlocksState, SegmentsState, TranslationState,
 };
 use serde_json::{Value, json};
 
@@ -24,6 +25,9 @@ pub fn add_document(layer: &LayerState, all: bool, document: &mut Value) {
             document["s_blocks"] = s_blocks_document(translation, all);
         }
         LayerState::Array(array) => document["array"] = array_document(array, all),
+        LayerState::ParityArray(array) => {
+            document["parity_array"] = parity_array::document(array, all);
+        }
         LayerState::Buffer(buffer) => document["memory_buffer"] = buffer_document(buffer, all),
     }
 }
@@ -66,6 +70,7 @@ pub fn words(layer: &LayerState) -> String {
             )
         }
         LayerState::Array(state) => array_words(state),
+        LayerState::ParityArray(state) => parity_array::words(state),
         LayerState::Buffer(state) => format!(
             "  memory buffer: {} dirty blocks in a log of {} places\n",
             state.live.len(),
@@ -220,9 +225,7 @@ fn array_words(state: &ArrayState) -> String {
         state.unreadable.len()
     );
     for (column, member) in state.members.iter().enumerate() {
-        let node = &state.nodes[member.port];
-        let words = state.words_of(column).unwrap_or_else(|| "it has all rows".to_owned());
-        text += &format!("  member {column} (`{node}`, number {}): {words}\n", member.number);
+        text += &line_of_member((column, member), &state.nodes, state.words_of(column));
     }
     for (port, node) in state.nodes.iter().enumerate() {
         if !state.members.iter().any(|member| member.port == port) {
@@ -232,25 +235,41 @@ fn array_words(state: &ArrayState) -> String {
     text
 }
 
+/// A member of an array that has so many rows.
+pub fn member_of_array(member: &ArrayMember, nodes: &[String], rows: u64) -> Value {
+    let (has, before) = match member.has {
+        Has::All => ("in", None),
+        Has::Out { .. } => ("out", None),
+        Has::Blank => ("blank", None),
+        Has::Rebuilt(before) => ("rebuilding", Some(before)),
+        Has::Returned(before) => ("returning", Some(before)),
+    };
+    json!({
+        "port": member.port,
+        "node": nodes[member.port],
+        "number": member.number,
+        "state": has,
+        "rebuilt_to": before,
+        "is_partial": member.has == Has::Out { is_partial: true },
+        "rows": rows,
+    })
+}
+
+/// A member of an array with what it has in words, a line.
+pub fn line_of_member(
+    (column, member): (usize, &ArrayMember),
+    nodes: &[String],
+    words: Option<String>,
+) -> String {
+    let words = words.unwrap_or_else(|| "it has all rows".to_owned());
+    let (node, number) = (&nodes[member.port], member.number);
+    format!("  member {column} (`{node}`, number {number}): {words}\n")
+}
+
 fn array_document(state: &ArrayState, all: bool) -> Value {
-    let members = state.members.iter().enumerate().map(|(column, member)| {
-        let (has, before) = match member.has {
-            Has::All => ("in", None),
-            Has::Out { .. } => ("out", None),
-            Has::Blank => ("blank", None),
-            Has::Rebuilt(before) => ("rebuilding", Some(before)),
-            Has::Returned(before) => ("returning", Some(before)),
-        };
-        json!({
-            "port": member.port,
-            "node": state.nodes[member.port],
-            "number": member.number,
-            "state": has,
-            "rebuilt_to": before,
-            "is_partial": member.has == Has::Out { is_partial: true },
-            "rows": state.rows_of(column),
-        })
-    });
+    let members = state.members.iter().enumerate();
+    let members = members
+        .map(|(column, member)| member_of_array(member, &state.nodes, state.rows_of(column)));
     let mut document = json!({
         "members": members.collect::<Vec<Value>>(),
         "rows": state.rows(),

@@ -73,6 +73,11 @@ impl HomeBands {
         self.band_rows = self.band_rows.min(band_rows);
     }
 
+    /// How many homes there are.
+    pub fn homes(&self) -> usize {
+        self.homes.len()
+    }
+
     /// Band rows, one of them spare.
     pub fn band_rows(&self) -> u64 {
         self.band_rows

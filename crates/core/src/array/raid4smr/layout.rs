@@ -23,6 +23,19 @@ pub struct Raid4SmrKeeping {
     pub lost_after: Duration,
 }
 
+/// Where a durable RAID 4SMR has everything, as a reader of its members must know it.
+#[derive(Clone, Debug)]
+pub struct Raid4SmrShape {
+    /// Journal, log and rows of the data disk and the parity disk.
+    pub layout: Raid4SmrLayout,
+    /// The bands of its homes.
+    pub bands: HomeBands,
+    /// Slots of the data disk.
+    pub slots: u64,
+    /// Blocks get their places in the order of their first writes; otherwise a place is the address of its block.
+    pub appends: bool,
+}
+
 /// The journal comes first on the data disk and on the parity disk, then the log on the parity disk, then their rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Raid4SmrLayout {

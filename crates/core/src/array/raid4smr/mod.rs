@@ -23,6 +23,6 @@ mod word;
 
 pub use bands::HomeBands;
 pub use layer::Raid4Smr;
-pub use layout::{Raid4SmrKeeping, Raid4SmrLayout};
+pub use layout::{Raid4SmrKeeping, Raid4SmrLayout, Raid4SmrShape};
 pub use records::RECORD_KINDS;
 pub use settings::{BandSource, FirstWrite, Placement, Raid4SmrError, Raid4SmrSettings, SlotOrder};

@@ -1,7 +1,6 @@
 //! Nodes that are joined to one: a span or a stripe.
 
 use super::{Device, ReadDevice};
-use crate::fsck::{Reader, Shape, walk};
 use imbrex_core::stripe::StripeLayout;
 use imbrex_core::units::{BlockCount, Lba};
 use std::rc::Rc;
@@ -15,15 +14,8 @@ pub enum Joint {
     Stripe(BlockCount),
 }
 
-/// Reads every node, also those behind one that cannot be read; answers what they offer together if
-/// all can.
-pub fn read(
-    below: &[Shape],
-    joint: Joint,
-    offered: Option<u64>,
-    reader: &mut Reader<'_>,
-) -> Option<Device> {
-    let devices: Vec<_> = below.iter().map(|shape| walk(shape, reader)).collect();
+/// What nodes offer together if all can be read.
+pub fn of(devices: Vec<Option<Device>>, joint: Joint, offered: Option<u64>) -> Option<Device> {
     let devices: Vec<Device> = devices.into_iter().collect::<Option<_>>()?;
     let sizes: Vec<u64> = devices.iter().map(|device| device.blocks).collect();
     let disks: Vec<&str> = devices.iter().map(|device| device.disk.as_str()).collect();

@@ -7,6 +7,7 @@ pub(super) mod joined;
 pub(super) mod memory_buffer;
 pub(super) mod persistent_cache;
 pub(super) mod raid1;
+pub(super) mod raid4smr;
 pub(super) mod read_cache;
 pub(super) mod s_blocks;
 pub(super) mod segments;

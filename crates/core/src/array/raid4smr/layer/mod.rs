@@ -9,7 +9,7 @@ use super::collection::Waiting;
 use super::collector::{Around, Collector};
 use super::contents::Contents;
 use super::directory::{Change, Changes, Directory, Place, Target};
-use super::layout::{Raid4SmrKeeping, Raid4SmrLayout};
+use super::layout::{Raid4SmrKeeping, Raid4SmrLayout, Raid4SmrShape};
 use super::notes::Notes;
 use super::records::WRITE_BLOCKS_MAX;
 use super::recovery::AfterCrash;
@@ -208,6 +208,16 @@ impl Raid4Smr {
         }
         bands.shorten(covered);
         Ok(bands)
+    }
+
+    /// Where it has everything; none where it keeps nothing.
+    pub fn shape(&self) -> Option<Raid4SmrShape> {
+        Some(Raid4SmrShape {
+            layout: self.layout?,
+            bands: self.contents.bands().clone(),
+            slots: self.contents.rows_of(self.contents.data()),
+            appends: self.directory.appends(),
+        })
     }
 
     fn around<'a, 'c>(

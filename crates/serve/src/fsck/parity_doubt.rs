@@ -1,0 +1,284 @@
+//! Blocks of a parity array that were perhaps being written when it went down: whether they are there, and what
+//! their rows get. The next start finds the same, and mends it.
+
+use super::parity_array::ParityArrayState;
+use super::parity_disks::ParityDisks;
+use super::parity_records::{Logged, Said, Write, WrittenBlock};
+use super::ranges::Ranges;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A block that a row is the sum of, or a part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    /// A block of the log.
+    Log(u64),
+    /// What a column has in the row.
+    Column(usize),
+}
+
+/// What the log says of a row.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Fix {
+    /// What its parity is the sum of.
+    pub parity: Vec<Source>,
+    /// The block of the log that its slot gets, and the checksum of that.
+    pub slot: Option<(u64, u32)>,
+    /// The last block for each home: the doubt, and its block of the log.
+    homes: Vec<(Doubt, u64)>,
+}
+
+/// A block that was perhaps written.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Doubt {
+    /// The record, and where in it the block stands.
+    of: (usize, usize),
+    column: usize,
+    row: u64,
+}
+
+/// The entry of the log of a record.
+struct Entry<'a> {
+    logged: &'a Logged,
+    /// Its blocks of data, by where they stand in the record.
+    blocks: Vec<usize>,
+    /// It is what the record says.
+    is_whole: bool,
+}
+
+/// Where a block is, as the log says.
+enum Verdict {
+    NotInLog,
+    Nowhere,
+    InSlot,
+    AtHome,
+}
+
+/// Blocks in doubt, and what was found of them.
+#[derive(Default)]
+pub(super) struct Doubts {
+    /// Those that are not there, by record and where they stand in it.
+    missing: BTreeSet<(usize, usize)>,
+    all: Vec<Doubt>,
+    /// Writes that they are of.
+    pub writes: u64,
+    /// Rows of which the parity may be anything.
+    pub rows: Ranges,
+    /// What rows get from the log, where a member is missing.
+    pub fixes: BTreeMap<u64, Fix>,
+}
+
+impl Doubts {
+    /// Finds the blocks in doubt, and reads what is in their places.
+    pub fn find(state: &ParityArrayState, disks: &ParityDisks) -> Doubts {
+        let mut doubts = Doubts::default();
+        doubts.list(state);
+        let lacks = (0..state.parity()).any(|column| !disks.has_all(column));
+        match lacks && disks.is_present(state.parity()) {
+            true => doubts.believe_log(state, disks),
+            false => {
+                let not_there = |it: &&Doubt| !is_there(it, block_of(state, it), disks);
+                let missing = doubts.all.iter().filter(not_there).map(|it| it.of).collect();
+                doubts.missing = missing;
+                for doubt in &doubts.all {
+                    doubts.rows.insert(doubt.row, doubt.row + 1);
+                }
+            }
+        }
+        doubts
+    }
+
+    /// True when a block of a record is on its member, or will be.
+    pub fn has(&self, record: usize, block: usize) -> bool {
+        !self.missing.contains(&(record, block))
+    }
+
+    /// Lists the blocks of writes that no record calls durable.
+    fn list(&mut self, state: &ParityArrayState) {
+        let settled = state.said.iter().filter_map(|(_, said)| match said {
+            Said::Settled(before) => Some(*before),
+            _ => None,
+        });
+        let settled = settled.max().unwrap_or(0);
+        let (homes, band_blocks) = (state.homes() as u64, state.shape.bands.band_blocks());
+        let mut band_rows = state.band_rows.clone();
+        for (record, (_, said)) in state.said.iter().enumerate() {
+            match said {
+                Said::Collected { band_row, to, .. } if *to <= band_rows.len() as u64 => {
+                    band_rows[*band_row as usize] = *to;
+                }
+                Said::Write(write) if write.number >= settled => {
+                    self.writes += 1;
+                    for (at, block) in write.blocks.iter().enumerate() {
+                        let row = block.place / homes;
+                        let lies = band_rows[(row / band_blocks) as usize];
+                        let (column, row) = match block.slot {
+                            Some(slot) => (state.data(), slot),
+                            None => {
+                                let home = (block.place % homes) as usize;
+                                (home, lies * band_blocks + row % band_blocks)
+                            }
+                        };
+                        self.all.push(Doubt { of: (record, at), column, row });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A member is missing: the log says what was written.
+    fn believe_log(&mut self, state: &ParityArrayState, disks: &ParityDisks) {
+        let entries = self.entries(state, disks);
+        for doubt in &self.all {
+            let Some((entry, in_entry)) = find(&entries, doubt) else { continue };
+            if !entry.is_whole {
+                continue;
+            }
+            let logged = entry.logged;
+            let index = logged.index_of(doubt.row).unwrap_or(0);
+            let data = logged.at + in_entry;
+            let block = block_of(state, doubt);
+            let fix = self.fixes.entry(doubt.row).or_default();
+            fix.parity = vec![Source::Log(logged.at + entry.blocks.len() as u64 + index)];
+            if block.slot.is_some() {
+                fix.slot = Some((data, block.sum));
+            } else {
+                fix.homes.retain(|(other, _)| other.column != doubt.column);
+                fix.homes.push((*doubt, data));
+            }
+        }
+        for doubt in &self.all {
+            let block = block_of(state, doubt);
+            let is_readable = disks.has_row(doubt.column, doubt.row);
+            let verdict = verdict(&entries, doubt, block, &self.fixes);
+            // The write of an entry that is not whole has not begun: its rows are what they were.
+            if matches!(verdict, Verdict::NotInLog) || self.fixes.contains_key(&doubt.row) {
+                self.rows.insert(doubt.row, doubt.row + 1);
+            }
+            let is_there = match verdict {
+                Verdict::AtHome if !is_readable => true,
+                Verdict::AtHome | Verdict::NotInLog => is_there(doubt, block, disks),
+                Verdict::InSlot => true,
+                Verdict::Nowhere => false,
+            };
+            if !is_there {
+                self.missing.insert(doubt.of);
+            }
+        }
+    }
+
+    /// The entries of the log that blocks in doubt have, by their records.
+    fn entries<'a>(
+        &self,
+        state: &'a ParityArrayState,
+        disks: &ParityDisks,
+    ) -> BTreeMap<usize, Entry<'a>> {
+        let mut entries: BTreeMap<usize, Entry<'a>> = BTreeMap::new();
+        for doubt in &self.all {
+            let (record, at) = doubt.of;
+            let logged = write_of(state, record).and_then(|write| write.logged.as_ref());
+            let Some(logged) = logged.filter(|it| it.index_of(doubt.row).is_some()) else {
+                continue;
+            };
+            let new = || Entry { logged, blocks: Vec::new(), is_whole: false };
+            entries.entry(record).or_insert_with(new).blocks.push(at);
+        }
+        let mut bytes = Vec::new();
+        for (record, entry) in &mut entries {
+            let Some(write) = write_of(state, *record) else { continue };
+            let data = entry.blocks.iter().map(|at| write.blocks[*at].sum);
+            let sums = data.chain(entry.logged.parity_sums.iter().copied());
+            entry.is_whole = (entry.logged.at..).zip(sums).all(|(at, sum)| {
+                disks.read_log(at, &mut bytes).is_ok() && crc32c::crc32c(&bytes) == sum
+            });
+        }
+        entries
+    }
+
+    /// All records were taken in: what rows get is known. Answers rows of which a block cannot be known any more.
+    pub fn decide(
+        &mut self,
+        state: &ParityArrayState,
+        disks: &ParityDisks,
+        uncollected: Option<(u64, u64)>,
+    ) -> Vec<u64> {
+        for fix in self.fixes.values_mut() {
+            for (doubt, data) in std::mem::take(&mut fix.homes) {
+                if !self.missing.contains(&doubt.of) {
+                    continue;
+                }
+                // What the home had before is there still.
+                fix.parity.push(Source::Log(data));
+                if state.holds(doubt.column, doubt.row) {
+                    fix.parity.push(Source::Column(doubt.column));
+                }
+            }
+        }
+        if let Some((start, end)) = uncollected {
+            self.rows.insert(start, end);
+            for (_, fix) in self.fixes.range_mut(start..end) {
+                if let Some((slot, _)) = fix.slot {
+                    fix.parity = vec![Source::Log(slot)];
+                }
+            }
+        }
+        if !(0..state.parity()).any(|column| !disks.has_all(column)) {
+            return Vec::new();
+        }
+        let rows = self.rows.runs().flat_map(|(start, end)| start..end);
+        let rows = rows.filter(|row| !self.fixes.contains_key(row));
+        let lost = |row: &u64| {
+            let lacks = |column| state.holds(column, *row) && !disks.has_row(column, *row);
+            (0..state.parity()).any(lacks)
+        };
+        rows.filter(lost).collect()
+    }
+}
+
+fn write_of(state: &ParityArrayState, record: usize) -> Option<&Write> {
+    match &state.said[record].1 {
+        Said::Write(write) => Some(write),
+        _ => None,
+    }
+}
+
+fn block_of<'a>(state: &'a ParityArrayState, doubt: &Doubt) -> &'a WrittenBlock {
+    let (record, at) = doubt.of;
+    &write_of(state, record).expect("a record with a block in doubt").blocks[at]
+}
+
+/// True when a block is what its record says.
+fn is_there(doubt: &Doubt, block: &WrittenBlock, disks: &ParityDisks) -> bool {
+    let mut bytes = Vec::new();
+    disks.has_row(doubt.column, doubt.row)
+        && disks.read(doubt.column, doubt.row, &mut bytes).is_ok()
+        && crc32c::crc32c(&bytes) == block.sum
+}
+
+/// The entry with a block, and which of its blocks that is.
+fn find<'a, 'b>(
+    entries: &'b BTreeMap<usize, Entry<'a>>,
+    doubt: &Doubt,
+) -> Option<(&'b Entry<'a>, u64)> {
+    let (record, at) = doubt.of;
+    let entry = entries.get(&record)?;
+    let in_entry = entry.blocks.iter().position(|block| *block == at)?;
+    Some((entry, in_entry as u64))
+}
+
+fn verdict(
+    entries: &BTreeMap<usize, Entry<'_>>,
+    doubt: &Doubt,
+    block: &WrittenBlock,
+    fixes: &BTreeMap<u64, Fix>,
+) -> Verdict {
+    match find(entries, doubt) {
+        None => Verdict::NotInLog,
+        Some((entry, _)) if !entry.is_whole => Verdict::Nowhere,
+        Some(_) if block.slot.is_none() => Verdict::AtHome,
+        Some(_) => match fixes.get(&doubt.row).and_then(|fix| fix.slot) {
+            Some((_, sum)) if sum == block.sum => Verdict::InSlot,
+            _ => Verdict::Nowhere,
+        },
+    }
+}
