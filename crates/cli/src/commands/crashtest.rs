@@ -184,8 +184,7 @@ fn checked_subject(stack: &Arc<SearchedStack>) -> Subject {
 
 /// A stack with the check of its members. Of what nobody can read without its layer nothing is checked.
 fn checked(stack: SearchedStack) -> SearchedStack {
-    let is_unreadable =
-        |node: &NodeConfig| matches!(node.keeps(), Ok(Keeps::Unreadable(_) | Keeps::ParityArray));
+    let is_unreadable = |node: &NodeConfig| matches!(node.keeps(), Ok(Keeps::Unreadable(_)));
     match stack.of_seed(0).is_ok_and(|it| it.config.node.iter().any(is_unreadable)) {
         true => stack,
         false => stack.checked_by(check_members),

@@ -22,7 +22,7 @@ pub(super) struct Port {
     /// Why nothing is there.
     pub missing: Option<String>,
     /// Whose superblock lies there.
-    whose: Option<Uuid>,
+    pub whose: Option<Uuid>,
     pub journal: Option<JournalState>,
     copy: Option<Whole>,
     found: Findings,

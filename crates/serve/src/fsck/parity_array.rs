@@ -29,6 +29,8 @@ pub struct ParityArrayState {
     /// Runs of blocks with neighbouring places, where they are given in turn: by its first block the blocks of a run
     /// and the place of the first.
     pub places: BTreeMap<u64, (u64, u64)>,
+    /// All places of these.
+    pub given: Ranges,
     /// Places whose block was written.
     pub live: Ranges,
     /// Slots of the blocks that are on the data disk, by place.
@@ -63,6 +65,7 @@ impl ParityArrayState {
             next_write: 0,
             next_place: 0,
             places: BTreeMap::new(),
+            given: Ranges::default(),
             live: Ranges::default(),
             slots: BTreeMap::new(),
             band_rows: Vec::new(),
@@ -132,6 +135,7 @@ impl ParityArrayState {
             offered: self.blocks,
             places: band_rows * band_row_places,
             band_row_places,
+            band_blocks: self.shape.bands.band_blocks(),
             band_rows,
             slots: self.shape.slots,
             log: (log.start.0, log.end().0),
@@ -182,7 +186,6 @@ impl ParityArrayState {
         if runs > 0 && !self.shape.appends {
             return Err("it gives blocks places, which are those of their addresses".to_owned());
         }
-        let mut taken = Ranges::default();
         for _ in 0..runs {
             let (start, blocks, first) = (next()?, next()?, next()?);
             let end = start.checked_add(blocks).filter(|end| *end <= self.blocks && blocks > 0);
@@ -192,10 +195,10 @@ impl ParityArrayState {
             if self.run_of(start).is_some() || self.places.range(start..end).next().is_some() {
                 return Err(format!("block {start} has two places"));
             }
-            if taken.overlaps(first, last) {
+            if self.given.overlaps(first, last) {
                 return Err(format!("place {first} is that of two blocks"));
             }
-            taken.insert(first, last);
+            self.given.insert(first, last);
             self.places.insert(start, (blocks, first));
         }
         self.live = bits(words, limits.places, "a place")?;

@@ -5,7 +5,7 @@ use super::kinds::zeroes;
 use super::member::BLOCK;
 use super::parity_array::ParityArrayState;
 use super::parity_disks::ParityDisks;
-use super::parity_doubt::{Doubts, Source};
+use super::parity_doubt::Doubts;
 use super::ranges::Ranges;
 use super::tables::Holes;
 use std::rc::Rc;
@@ -145,13 +145,8 @@ impl ParityBlocks {
         let parity = self.state.parity();
         let mut bytes = Vec::new();
         if let Some(fix) = self.doubts.fixes.get(&row) {
-            for source in &fix.parity {
-                match source {
-                    Source::Log(at) => self.disks.read_log(*at, &mut bytes)?,
-                    Source::Column(column) => self.disks.read(*column, row, &mut bytes)?,
-                }
-                add(&bytes, sum);
-            }
+            self.disks.sum_of(&fix.parity, row, &mut bytes)?;
+            add(&bytes, sum);
             return Ok(());
         }
         if self.doubts.rows.contains(row) || !self.disks.has_row(parity, row) {

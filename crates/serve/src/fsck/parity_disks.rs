@@ -1,8 +1,9 @@
 //! The members of a parity array, as far as they are there and have their rows.
 
 use super::array_member::Has;
-use super::member::Member;
+use super::member::{BLOCK, Member};
 use super::parity_array::ParityArrayState;
+use super::parity_doubt::Source;
 use imbrex_core::array::raid4smr::Raid4SmrShape;
 
 /// The members of an array by column.
@@ -61,6 +62,21 @@ impl ParityDisks {
     /// Reads a block of the log.
     pub fn read_log(&self, at: u64, into: &mut Vec<u8>) -> Result<(), String> {
         self.read_at(self.shape.bands.homes() + 1, at, into)
+    }
+
+    /// The sum of blocks of a row.
+    pub fn sum_of(&self, sources: &[Source], row: u64, into: &mut Vec<u8>) -> Result<(), String> {
+        let mut bytes = Vec::new();
+        into.clear();
+        into.resize(BLOCK, 0);
+        for source in sources {
+            match source {
+                Source::Log(at) => self.read_log(*at, &mut bytes)?,
+                Source::Column(column) => self.read(*column, row, &mut bytes)?,
+            }
+            into.iter_mut().zip(&bytes).for_each(|(sum, byte)| *sum ^= byte);
+        }
+        Ok(())
     }
 
     fn read_at(&self, column: usize, at: u64, into: &mut Vec<u8>) -> Result<(), String> {

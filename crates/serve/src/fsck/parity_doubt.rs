@@ -200,7 +200,7 @@ impl Doubts {
         &mut self,
         state: &ParityArrayState,
         disks: &ParityDisks,
-        uncollected: Option<(u64, u64)>,
+        (uncollected, spare): (Option<(u64, u64)>, &BTreeMap<u64, SpareRow>),
     ) -> Vec<u64> {
         for fix in self.fixes.values_mut() {
             for (doubt, data) in std::mem::take(&mut fix.homes) {
@@ -231,7 +231,44 @@ impl Doubts {
             let lacks = |column| state.holds(column, *row) && !disks.has_row(column, *row);
             (0..state.parity()).any(lacks)
         };
-        rows.filter(lost).collect()
+        let mut unknown: Vec<u64> = rows.filter(lost).collect();
+        unknown.retain(|row| {
+            let found = spare.get(row).and_then(|known| known.parity(*row, state, disks));
+            let is_unknown = found.is_none();
+            if let Some(parity) = found {
+                self.fixes.insert(*row, Fix { parity, ..Fix::default() });
+            }
+            is_unknown
+        });
+        unknown
+    }
+}
+
+/// What is known of a row of the spare band row in the middle of a collection.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct SpareRow {
+    /// What its slot may have.
+    pub sums: Vec<u32>,
+    /// The homes that are perhaps in the parity, all of them or none.
+    pub homes: Vec<usize>,
+}
+
+impl SpareRow {
+    /// What the slot of the row is the sum of, where the data disk is missing.
+    fn parity(
+        &self,
+        row: u64,
+        state: &ParityArrayState,
+        disks: &ParityDisks,
+    ) -> Option<Vec<Source>> {
+        let alone = vec![Source::Column(state.parity())];
+        let homes = self.homes.iter().map(|home| Source::Column(*home));
+        let with_homes: Vec<Source> = alone.iter().copied().chain(homes).collect();
+        [alone, with_homes].into_iter().find(|sources| {
+            let mut sum = Vec::new();
+            let read = disks.sum_of(sources, row, &mut sum);
+            read.is_ok() && self.sums.contains(&crc32c::crc32c(&sum))
+        })
     }
 }
 

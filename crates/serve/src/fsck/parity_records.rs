@@ -63,6 +63,12 @@ pub(super) enum Said {
     Collected { band_row: u64, to: u64, stamp: u64 },
     /// A write has failed.
     Undone(u64),
+    /// What slots in rows of the spare band row have, from its `first` one on.
+    Slots { first: u64, sums: Vec<u32> },
+    /// The homes are out of the parity of the spare band row.
+    Cleared,
+    /// The homes have what they will have, and their parity is about to change.
+    Adding,
 }
 
 /// What numbers of a record there can be.
@@ -74,6 +80,8 @@ pub(super) struct Limits {
     pub places: u64,
     /// Those of a band row.
     pub band_row_places: u64,
+    /// Rows of a band row.
+    pub band_blocks: u64,
     /// Band rows but the spare one.
     pub band_rows: u64,
     pub slots: u64,
@@ -112,6 +120,17 @@ impl Said {
                 Said::Collected { band_row, to: next()?, stamp: next()? }
             }
             UNDONE => Said::Undone(next()?),
+            SLOTS => {
+                let first = next()?;
+                let sums: Vec<u32> = std::iter::from_fn(|| words.u32()).collect();
+                let end = first.checked_add(sums.len() as u64);
+                if end.is_none_or(|end| end > limits.band_blocks) {
+                    return Err("it speaks of rows behind those of a band row".to_owned());
+                }
+                Said::Slots { first, sums }
+            }
+            CLEARED => Said::Cleared,
+            ADDING => Said::Adding,
             _ => return Err(record.unknown()),
         };
         match words.left() {
@@ -216,3 +235,6 @@ const BEGUN: u8 = 5;
 const HELD: u8 = 6;
 const COLLECTED: u8 = 7;
 const UNDONE: u8 = 8;
+const SLOTS: u8 = 9;
+const CLEARED: u8 = 10;
+const ADDING: u8 = 11;

@@ -4,7 +4,7 @@ use super::array_member::ARRAY;
 use super::findings::Findings;
 use super::parity_array::ParityArrayState;
 use super::parity_disks::ParityDisks;
-use super::parity_doubt::Doubts;
+use super::parity_doubt::{Doubts, SpareRow};
 use super::parity_records::{Said, Write};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,6 +62,22 @@ struct Replay<'a> {
     redirected_by: BTreeMap<u64, u64>,
     begun: Option<u64>,
     held: Vec<u64>,
+    phase: Phase,
+    /// What slots in rows of the spare band row had when the collection began: the row in it, and the checksum.
+    slots: Vec<(u64, u32)>,
+    /// What was written to slots since the checkpoint, by row.
+    written: BTreeMap<u64, Vec<u32>>,
+}
+
+/// How far the parity of the spare band row has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The homes are in it, or have been taken out.
+    Begun,
+    /// The homes are not in it.
+    Cleared,
+    /// The homes have what they will have, and have been added to it or not.
+    Adding,
 }
 
 /// Takes all records in. What cannot be is told of the member. Answers what was in doubt, with what becomes of it.
@@ -85,6 +101,9 @@ pub(super) fn replay(
         redirected_by: BTreeMap::new(),
         begun: None,
         held: Vec::new(),
+        phase: Phase::Begun,
+        slots: Vec::new(),
+        written: BTreeMap::new(),
     };
     for (index, (lsn, said)) in said.iter().enumerate() {
         if let Err(problem) = replay.record(index, said) {
@@ -93,12 +112,13 @@ pub(super) fn replay(
     }
     let band_blocks = replay.state.shape.bands.band_blocks();
     let uncollected = replay.begun.map(|to| (to * band_blocks, (to + 1) * band_blocks));
+    let spare = uncollected.map(|rows| replay.spare_rows(rows)).unwrap_or_default();
     if let Some(rows) = uncollected {
         replay.clear_homes(rows);
     }
     state.is_collecting = uncollected.is_some();
     state.in_doubt = doubts.writes;
-    let lost = doubts.decide(state, disks, uncollected);
+    let lost = doubts.decide(state, disks, (uncollected, &spare));
     for row in lost {
         let words = format!(
             "row {row} was being changed, and what a member that is missing had there is not known"
@@ -124,7 +144,21 @@ impl Replay<'_> {
             Said::Begun { to, .. } => {
                 self.must_be_spare(*to)?;
                 self.begun = Some(*to);
+                self.phase = Phase::Begun;
                 self.held.clear();
+                self.slots.clear();
+                Ok(())
+            }
+            Said::Slots { first, sums } => {
+                self.slots.extend((*first..).zip(sums.iter().copied()));
+                Ok(())
+            }
+            Said::Cleared => {
+                self.phase = Phase::Cleared;
+                Ok(())
+            }
+            Said::Adding => {
+                self.phase = Phase::Adding;
                 Ok(())
             }
             Said::Held(places) => {
@@ -134,6 +168,28 @@ impl Replay<'_> {
             Said::Collected { band_row, to, stamp } => self.collected(*band_row, *to, *stamp),
             Said::Settled(_) | Said::Undone(_) => Ok(()),
         }
+    }
+
+    /// What is known of the rows of the spare band row, by row.
+    fn spare_rows(&self, (start, end): (u64, u64)) -> BTreeMap<u64, SpareRow> {
+        let mut rows: BTreeMap<u64, SpareRow> = BTreeMap::new();
+        for row in start..end {
+            let known = rows.entry(row).or_default();
+            known.sums = self.written.get(&row).cloned().unwrap_or_default();
+            if self.phase == Phase::Begun {
+                let homes = 0..self.state.homes();
+                known.homes = homes.filter(|home| self.state.holds(*home, row)).collect();
+            }
+        }
+        for (row, sum) in &self.slots {
+            rows.entry(start + row).or_default().sums.push(*sum);
+        }
+        let homes = self.state.homes() as u64;
+        for place in self.held.iter().filter(|_| self.phase == Phase::Adding) {
+            let row = start + place / homes;
+            rows.entry(row).or_default().homes.push((place % homes) as usize);
+        }
+        rows
     }
 
     fn must_be_spare(&self, to: u64) -> Result<(), String> {
@@ -185,6 +241,9 @@ impl Replay<'_> {
                     None => self.state.home_of(block.place),
                 };
                 self.state.held[column].insert(row, row + 1);
+                if block.slot.is_some() {
+                    self.written.entry(row).or_default().push(block.sum);
+                }
             }
         }
         Ok(())
@@ -198,12 +257,14 @@ impl Replay<'_> {
                 Err(format!("block {block} has place {known}, and it says {place}"))
             }
             Some(_) => Ok(()),
-            None if place < state.next_place => {
+            None if state.given.contains(place) => {
                 Err(format!("block {block} gets place {place}, which was given before"))
             }
             None => {
                 state.places.insert(block, (1, place));
-                state.next_place = place + 1;
+                state.given.insert(place, place + 1);
+                // Records need not come in the order in which places were given.
+                state.next_place = state.next_place.max(place + 1);
                 Ok(())
             }
         }

@@ -1,6 +1,7 @@
 //! A parity array: homes, a data disk and a parity disk. These two have a copy of its journal each.
 
 use super::Device;
+use crate::fsck::Has;
 use crate::fsck::array_member::ARRAY;
 use crate::fsck::findings::Findings;
 use crate::fsck::mirrored::{self, GONE, Mirrored, Port};
@@ -28,7 +29,7 @@ pub fn read(
         mirrored::tell(port, true, reader.findings());
     }
     let copies = mirrored::read(others, shape.layout.journal_blocks, names, reader)?;
-    let Mirrored { ports: with_copies, judged, .. } = copies;
+    let Mirrored { ports: with_copies, judged, set } = copies;
     let base = &with_copies[judged.base];
     let (journal, member) = (base.journal.as_ref()?, base.member.as_ref()?);
     let nodes: Vec<String> = below.iter().map(|(node, _)| node.clone()).collect();
@@ -39,8 +40,12 @@ pub fn read(
         return None;
     };
     let of_homes = ports.iter().map(|port| port.member.clone());
-    let counting = with_copies.iter().zip(&judged.counts);
-    let counting = counting.map(|(port, counts)| port.member.clone().filter(|_| *counts));
+    let counting = with_copies.iter().enumerate().map(|(at, port)| {
+        // Where the journal on a disk is out and the disk is not, nothing was promised without it.
+        let is_listed = port.whose == Some(set.member(judged.listed[at].number));
+        let has_all = is_listed && state.members[homes.len() + at].has == Has::All;
+        port.member.clone().filter(|_| judged.counts[at] || has_all)
+    });
     let disks = ParityDisks::new(&state, of_homes.chain(counting).collect());
     let base_name = member.name().to_owned();
     let doubts = replay(&mut state, &disks, &base_name, reader.findings());

@@ -231,8 +231,17 @@ impl Directory {
         }
     }
 
-    /// Gives a block the next place.
-    fn append(&mut self, block: u64) -> Place {
+    /// Gives a block the next place, and says whether that is at the end of what was written of its home.
+    ///
+    /// A crash leaves places behind that were given to blocks which were not written. They are given when no others
+    /// are left, and no block can go home there any more.
+    fn append(&mut self, block: u64) -> (Place, bool) {
+        let places = self.band_rows.len() as u64 * self.band_blocks * self.homes;
+        if self.next_place == places {
+            let place = self.first_left_behind();
+            self.places.insert(Extent::new(block, 1), place);
+            return (place, false);
+        }
         let place = self.next_place;
         self.next_place += 1;
         let (run, first) = &mut self.last_run;
@@ -243,7 +252,20 @@ impl Directory {
                 (*run, *first) = (Extent::new(block, 1), place);
             }
         }
-        place
+        (place, true)
+    }
+
+    /// The first place that no block has. There are as many places as blocks, or more.
+    fn first_left_behind(&self) -> Place {
+        let pieces = self.places.pieces(Extent::new(0, u64::MAX));
+        let mut taken: Vec<(Place, u64)> =
+            pieces.map(|it| (it.position, it.extent.blocks.0)).collect();
+        taken.push((self.last_run.1, self.last_run.0.blocks.0));
+        taken.sort_unstable();
+        taken.iter().fold(0, |free, (first, blocks)| match *first <= free {
+            true => free.max(first + blocks),
+            false => free,
+        })
     }
 
     /// Where a block is.
@@ -262,9 +284,12 @@ impl Directory {
 
     /// A block is written: where it goes. Band rows are collected for it when `can_collect`.
     pub fn write(&mut self, block: u64, bands: &HomeBands, can_collect: bool) -> Target {
-        let Some(place) = self.place_of(block) else {
-            let place = self.append(block);
-            return self.write_home(place);
+        let place = match self.place_of(block) {
+            Some(place) => place,
+            None => match self.append(block) {
+                (place, true) => return self.write_home(place),
+                (place, false) => place,
+            },
         };
         if self.live.get(place) {
             let target = self.redirect(place, true, can_collect);
