@@ -28,7 +28,7 @@ macro_rules! stack {
 
 /// The stacks that ship for the search, by name; the first is the default. Their disks have a few hundred
 /// blocks.
-const READY_MADE: [(&str, &str); 19] = [
+const READY_MADE: [(&str, &str); 20] = [
     stack!("pore"),
     stack!("lru"),
     stack!("lru-band"),
@@ -48,6 +48,7 @@ const READY_MADE: [(&str, &str); 19] = [
     stack!("raid1"),
     stack!("raid1-three"),
     stack!("raid1-four"),
+    stack!("raid4smr"),
 ];
 
 /// The names of the stacks that ship for the search.

@@ -13,6 +13,8 @@ use imbrex_sim::crashtest::stacks::{self, SearchedStack};
 
 /// The stacks with arrays of copies.
 const COPIES: [&str; 3] = ["raid1", "raid1-three", "raid1-four"];
+/// The stacks with arrays that have parity.
+const PARITY: [&str; 1] = ["raid4smr"];
 /// Cases of the everyday suite, of all stacks together.
 const CASES_OF_SUITE: u64 = 2_000;
 /// Cases of a long run.
@@ -37,11 +39,11 @@ fn campaign(name: &str, seeds: std::ops::Range<u64>) -> Totals {
     totals
 }
 
-fn nothing_is_lost(cases: u64) {
+fn nothing_is_lost(names: &[&str], cases: u64) {
     let mut failures = Vec::new();
     let mut all = Totals::default();
-    for name in COPIES {
-        let seeds = cases.div_ceil(CASES * COPIES.len() as u64);
+    for &name in names {
+        let seeds = cases.div_ceil(CASES * names.len() as u64);
         let totals = campaign(name, 0..seeds);
         let failed = totals.failures.iter();
         failures.extend(failed.map(|it| (name, it.seed, it.point, it.what.clone())));
@@ -75,13 +77,24 @@ fn nothing_is_lost(cases: u64) {
 
 #[test]
 fn an_array_of_copies_loses_nothing() {
-    nothing_is_lost(cases_or(CASES_OF_SUITE));
+    nothing_is_lost(&COPIES, cases_or(CASES_OF_SUITE));
+}
+
+#[test]
+fn an_array_with_parity_loses_nothing() {
+    nothing_is_lost(&PARITY, cases_or(CASES_OF_SUITE));
 }
 
 #[test]
 #[ignore = "long: for the soak"]
 fn an_array_of_copies_loses_nothing_at_length() {
-    nothing_is_lost(cases_or(CASES_AT_LENGTH));
+    nothing_is_lost(&COPIES, cases_or(CASES_AT_LENGTH));
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn an_array_with_parity_loses_nothing_at_length() {
+    nothing_is_lost(&PARITY, cases_or(CASES_AT_LENGTH));
 }
 
 fn all_are_repaired(

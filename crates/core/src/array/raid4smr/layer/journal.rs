@@ -8,6 +8,7 @@ use crate::array::jobs::{EndedJob, JobOwner};
 use crate::array::keeper::{Life, Token};
 use crate::array::plan::Method;
 use crate::array::raid4smr::notes::{TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED, TOKEN_WHOLE};
+use crate::array::raid4smr::on_the_way::{Logging, Quiet};
 use crate::array::raid4smr::records::{Logged, Said, Written, WrittenBlock};
 use crate::array::raid4smr::word::Word;
 use crate::array::rows::Ended;
@@ -22,26 +23,6 @@ use crate::state::StateWriter;
 use crate::units::BlockCount;
 use alloc::vec::Vec;
 
-/// Notes that a request may need: one for each block that is written, and one in all for blocks that read as zeroes
-/// from now on.
-fn notes_of(request: &Request) -> u64 {
-    match request.operation {
-        Operation::Write { .. } => request.extent.blocks.0,
-        _ => 1,
-    }
-}
-
-/// Whether nothing may change, for a checkpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Quiet {
-    /// Anything may.
-    No,
-    /// What is under way comes to its end.
-    Wanted,
-    /// The members are flushed.
-    Flushing,
-}
-
 impl Raid4Smr {
     pub(super) fn keeps(&self) -> bool {
         self.rows.noting.is_on
@@ -52,8 +33,7 @@ impl Raid4Smr {
     pub(super) fn change_or_wait(&mut self, job: u32, ctx: &mut Context<'_>) {
         let request = self.rows.jobs.request(job);
         let blocks = request.extent.blocks.0;
-        if self.is_in_portions(&request) {
-            let most = self.layout.map_or(blocks, |layout| layout.portion_blocks());
+        if let Some(most) = self.room.portion_of(&request) {
             let mut first = 0;
             while first < blocks {
                 let some = most.min(blocks - first);
@@ -67,28 +47,24 @@ impl Raid4Smr {
         self.change_some_or_wait(job, ctx);
     }
 
-    fn is_in_portions(&self, request: &Request) -> bool {
-        self.layout.is_some_and(|layout| notes_of(request) > layout.portion_blocks())
-    }
-
     fn change_some_or_wait(&mut self, job: u32, ctx: &mut Context<'_>) {
-        match self.held_back.is_empty() && self.may_change(job) {
+        match self.gate.held_back.is_empty() && self.may_change(job) {
             true => self.change(job, ctx),
-            false => self.held_back.push_back(job),
+            false => self.gate.held_back.push_back(job),
         }
     }
 
     /// True when a request may change something now: the journal keeps room for it then. One that can be noted no
     /// more need not wait.
     fn may_change(&mut self, job: u32) -> bool {
-        let needed = self.room_for(&self.rows.jobs.request(job));
+        let needed = self.room.of(&self.rows.jobs.request(job));
         let has_failed = self.notes.failure().is_some();
-        has_failed || self.quiet == Quiet::No && self.notes.keeper.ledger.reserve(needed)
+        has_failed || self.gate.quiet == Quiet::No && self.notes.keeper.ledger.reserve(needed)
     }
 
     fn change(&mut self, job: u32, ctx: &mut Context<'_>) {
         let request = self.rows.jobs.request(job);
-        self.changing += 1;
+        self.gate.changing += 1;
         match (self.notes.failure(), request.operation) {
             (Some(error), _) => self.rows.jobs.fail(job, error),
             (None, Operation::Write { .. }) => self.write(job, &request, ctx),
@@ -102,18 +78,13 @@ impl Raid4Smr {
         self.rows.jobs.end_part(job, Ok(()));
     }
 
-    /// Journal blocks for a request, or a portion of one.
-    fn room_for(&self, request: &Request) -> u64 {
-        self.layout.map_or(0, |layout| layout.room_for(notes_of(request)))
-    }
-
     /// The next request that waits goes on. False when there is none, or it must wait still.
     fn take_held_back(&mut self, ctx: &mut Context<'_>) -> bool {
-        let Some(job) = self.held_back.front().copied() else { return false };
+        let Some(job) = self.gate.held_back.front().copied() else { return false };
         if !self.may_change(job) {
             return false;
         }
-        self.held_back.pop_front();
+        self.gate.held_back.pop_front();
         self.change(job, ctx);
         true
     }
@@ -124,7 +95,7 @@ impl Raid4Smr {
             Some(error) => self.rows.jobs.fail(job, error),
             None => {
                 if self.keeps() {
-                    self.flushes.push((job, self.notes.before_now()));
+                    self.on_the_way.flushes.push((job, self.notes.before_now()));
                 }
                 self.rows.flush(job, &self.contents, ctx);
             }
@@ -141,7 +112,7 @@ impl Raid4Smr {
             }
             let rows = self.rows.tasks[task].rows;
             if self.notes.must_settle_first(rows) {
-                self.awaiting_settling.push(task);
+                self.on_the_way.awaiting_settling.push(task);
                 continue;
             }
             match self.rows_to_log(task) {
@@ -149,8 +120,11 @@ impl Raid4Smr {
                 to_log => self.log_write(task, to_log, ctx),
             }
         }
-        if !self.awaiting_settling.is_empty() && !self.is_settling && self.notes.has_to_settle() {
-            self.is_settling = true;
+        if !self.on_the_way.awaiting_settling.is_empty()
+            && !self.on_the_way.is_settling
+            && self.notes.has_to_settle()
+        {
+            self.on_the_way.is_settling = true;
             self.flush_members(Word::Settle, ctx);
         }
     }
@@ -187,7 +161,7 @@ impl Raid4Smr {
         let data = blocks.iter().filter(|(_, row)| is_logged(*row));
         let count = data.clone().count() as u64 + u64::from(to_log.count_ones());
         let Some(at) = self.notes.log.take(count) else {
-            return self.awaiting_settling.push(task);
+            return self.on_the_way.awaiting_settling.push(task);
         };
         let entry = &self.rows.tasks[task];
         let buffer = ctx.allocate(BlockCount(count));
@@ -197,7 +171,7 @@ impl Raid4Smr {
             ctx.copy(entry.new[column].part(row, 1), buffer.part(to, 1));
         }
         let extent = Extent::new(at, count);
-        self.logging.insert(u64::from(task), (at, to_log, buffer));
+        self.on_the_way.logging.insert(u64::from(task), Logging { at, rows: to_log, buffer });
         let operation = (Operation::WRITE, Cause::Parity);
         let word = Word::Log(task).number();
         self.rows.issue_at(word, self.contents.parity(), operation, (extent, buffer), ctx);
@@ -205,7 +179,8 @@ impl Raid4Smr {
 
     /// A write is in the log, or cannot be: the parity disk is out then.
     fn logged(&mut self, task: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        let Some((at, rows, buffer)) = self.logging.remove(&u64::from(task)) else { return };
+        let Some(logging) = self.on_the_way.logging.remove(&u64::from(task)) else { return };
+        let Logging { at, rows, buffer } = logging;
         ctx.release(buffer);
         let is_needed = self.rows.members.is_present(self.contents.parity());
         let failed = result.err().filter(|_| is_needed);
@@ -230,7 +205,7 @@ impl Raid4Smr {
         self.notes.note(&Said::Write(written), ctx);
         let must_wait = self.changes_what_stands(task);
         if must_wait && self.notes.when_durable(number, ctx) == When::Later {
-            self.awaiting_note.insert(number, task);
+            self.on_the_way.awaiting_note.insert(number, task);
         } else {
             self.rows.noted(task, number, &mut self.contents, ctx);
         }
@@ -302,7 +277,7 @@ impl Raid4Smr {
                 }
             }
             Word::Forced(number) => {
-                let request = self.forced.take(number);
+                let request = self.on_the_way.forced.take(number);
                 self.notes.answer(request, result, true, ctx);
             }
             Word::Log(task) => self.logged(task, result, ctx),
@@ -320,14 +295,15 @@ impl Raid4Smr {
         let cause = if matches!(word, Word::Forced(_)) { Cause::Host } else { Cause::Metadata };
         let operation = (Operation::Flush, cause);
         let job = self.rows.jobs.begin_own(word.number(), operation, BufferSlice::EMPTY);
-        self.flushes.push((job, self.notes.before_now()));
+        self.on_the_way.flushes.push((job, self.notes.before_now()));
         self.rows.flush(job, &self.contents, ctx);
         self.rows.jobs.end_part(job, Ok(()));
     }
 
     /// Everything that an event leads to, beside rows and collections.
     pub(super) fn go_on(&mut self, ctx: &mut Context<'_>) {
-        self.release_room_of_collections();
+        let room = self.room.keep_collections(self.collector.len());
+        self.give_back(room);
         loop {
             self.note_writes(ctx);
             self.recover_on(ctx);
@@ -361,8 +337,8 @@ impl Raid4Smr {
     /// A job has ended.
     fn job_ended(&mut self, ended: EndedJob, ctx: &mut Context<'_>) {
         let EndedJob { owner, number, request, result } = ended;
-        let at = self.flushes.iter().position(|(job, _)| *job == number);
-        let flushed = at.map(|at| self.flushes.swap_remove(at).1);
+        let at = self.on_the_way.flushes.iter().position(|(job, _)| *job == number);
+        let flushed = at.map(|at| self.on_the_way.flushes.swap_remove(at).1);
         if let (Some(before), Ok(())) = (flushed, result) {
             self.notes.settle(before, ctx);
         }
@@ -380,7 +356,7 @@ impl Raid4Smr {
             Operation::Flush => true,
             Operation::Read => false,
             operation => {
-                if !self.is_in_portions(&request) {
+                if self.room.portion_of(&request).is_none() {
                     self.change_ended(number, &request);
                 }
                 if self.keeps() && operation.is_durable() && result.is_ok() {
@@ -394,12 +370,12 @@ impl Raid4Smr {
 
     /// Writes were made durable for those that wait. Where that has failed nothing can be promised any more.
     fn settled(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        self.is_settling = false;
+        self.on_the_way.is_settling = false;
         match result {
             Ok(()) => {}
             Err(error) => self.notes.keeper.ledger.fail(error),
         }
-        for task in core::mem::take(&mut self.awaiting_settling) {
+        for task in core::mem::take(&mut self.on_the_way.awaiting_settling) {
             self.rows.noting.wait(task);
         }
         self.note_writes(ctx);
@@ -408,30 +384,15 @@ impl Raid4Smr {
     /// A request that has changed something has ended, or a portion of one. The room of the collections that it was
     /// the cause of is kept until these have ended too.
     fn change_ended(&mut self, job: u32, request: &Request) {
-        self.changing -= 1;
-        let caused = self.caused.remove(&u64::from(job)).unwrap_or_default();
-        if self.notes.failure().is_none() {
-            let kept = caused * self.layout.map_or(0, |layout| layout.collection_room);
-            let needed = self.room_for(request) - kept;
-            self.notes.keeper.ledger.release_reserved(needed);
-        }
+        self.gate.changing -= 1;
+        let room = self.room.request_ended(job, request);
+        self.give_back(room);
     }
 
-    /// A request was the cause of collections.
-    pub(super) fn keep_room_of(&mut self, job: u32, collections: u64) {
-        if self.keeps() && collections > 0 {
-            *self.caused.entry(u64::from(job)).or_default() += collections;
-            self.with_room += collections;
-        }
-    }
-
-    /// The journal needs no room for collections that have ended.
-    fn release_room_of_collections(&mut self) {
-        let ended = self.with_room.saturating_sub(self.collector.len());
-        self.with_room -= ended;
+    /// Gives room of the journal back. There is none to give when nothing can be noted any more.
+    fn give_back(&mut self, room: u64) {
         if self.notes.failure().is_none() {
-            let room = self.layout.map_or(0, |layout| layout.collection_room);
-            self.notes.keeper.ledger.release_reserved(ended * room);
+            self.notes.keeper.ledger.release_reserved(room);
         }
     }
 
@@ -439,13 +400,13 @@ impl Raid4Smr {
     /// journal must have room for it.
     pub(super) fn collect_due(&mut self) {
         while self.may_be_due && self.can_collect() && self.notes.keeper.life == Life::Up {
-            if let Some(layout) = self.layout {
+            if self.keeps() {
                 let ledger = &mut self.notes.keeper.ledger;
-                let may_begin = self.collector.is_idle() && self.quiet == Quiet::No;
-                if !may_begin || !ledger.reserve(layout.collection_room) {
+                let may_begin = self.collector.is_idle() && self.gate.quiet == Quiet::No;
+                if !may_begin || !ledger.reserve(self.room.of_collection()) {
                     return;
                 }
-                self.with_room += 1;
+                self.room.add_collection();
             }
             self.may_be_due = self.directory.collect_next_due();
             let due: Vec<_> = self.directory.take_decisions().collect();
@@ -455,7 +416,7 @@ impl Raid4Smr {
 
     /// A request that has changed something is answered when that is durable.
     fn flush_behind(&mut self, request: RequestId, ctx: &mut Context<'_>) {
-        let number = self.forced.add(request);
+        let number = self.on_the_way.forced.add(request);
         self.flush_members(Word::Forced(number), ctx);
     }
 
@@ -463,23 +424,23 @@ impl Raid4Smr {
     fn make_quiet(&mut self, ctx: &mut Context<'_>) -> bool {
         let has_to_admit = self.has_to_admit(ctx);
         let keeper = &self.notes.keeper;
-        match self.quiet {
+        match self.gate.quiet {
             Quiet::No => {
                 let goes_down = keeper.life == Life::Draining;
                 let is_wanted = goes_down || has_to_admit || keeper.ledger.wants_checkpoint();
                 if !self.keeps() || !is_wanted || keeper.ledger.is_checkpointing() {
                     return false;
                 }
-                self.quiet = Quiet::Wanted;
+                self.gate.quiet = Quiet::Wanted;
                 true
             }
-            Quiet::Wanted if self.changing > 0 || !self.collector.is_idle() => false,
+            Quiet::Wanted if self.gate.changing > 0 || !self.collector.is_idle() => false,
             // What was rebuilt counts with the last flush.
             Quiet::Wanted if self.notes.keeper.life == Life::Draining && !self.rows.is_idle() => {
                 false
             }
             Quiet::Wanted => {
-                self.quiet = Quiet::Flushing;
+                self.gate.quiet = Quiet::Flushing;
                 if self.notes.keeper.life == Life::Draining {
                     self.rebuilds.begin_to_close(&self.rows);
                 }
@@ -492,7 +453,7 @@ impl Raid4Smr {
 
     /// Everything that was written is durable on the members, and nothing is under way.
     fn flushed_for_checkpoint(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        self.quiet = Quiet::No;
+        self.gate.quiet = Quiet::No;
         let goes_down = self.notes.keeper.life == Life::Draining;
         if let Err(error) = result {
             self.notes.keeper.ledger.fail(error);
@@ -563,7 +524,7 @@ impl Raid4Smr {
             Token::Layer(TOKEN_LOSS) => self.notes.loss_noted(ctx),
             Token::Layer(TOKEN_WHOLE) => self.whole_recorded(ctx),
             Token::Layer(number) => {
-                if let Some(task) = self.awaiting_note.remove(&number) {
+                if let Some(task) = self.on_the_way.awaiting_note.remove(&number) {
                     self.rows.noted(task, number, &mut self.contents, ctx);
                 }
             }
@@ -575,12 +536,12 @@ impl Raid4Smr {
         self.notes.fail(error, ctx);
         self.rebuilds.give_up();
         self.rows.rest("nothing can be recorded any more", &mut self.contents, ctx);
-        let mut waiting: Vec<(u64, u32)> = self.awaiting_note.drain().collect();
+        let mut waiting: Vec<(u64, u32)> = self.on_the_way.awaiting_note.drain().collect();
         waiting.sort_unstable();
         for (_, task) in waiting {
             self.rows.not_noted(task, error, &mut self.contents, ctx);
         }
-        for task in core::mem::take(&mut self.awaiting_settling) {
+        for task in core::mem::take(&mut self.on_the_way.awaiting_settling) {
             self.rows.not_noted(task, error, &mut self.contents, ctx);
         }
         if self.collector.waits_for_notes() {

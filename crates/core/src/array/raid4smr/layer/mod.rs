@@ -9,11 +9,13 @@ use super::collection::Waiting;
 use super::collector::{Around, Collector};
 use super::contents::Contents;
 use super::directory::{Change, Changes, Directory, Place, Target};
-use super::layout::{Raid4SmrKeeping, Raid4SmrLayout, Raid4SmrShape};
+use super::layout::{Raid4SmrKeeping, Raid4SmrShape};
 use super::notes::Notes;
+use super::on_the_way::{Gate, OnTheWay};
 use super::records::WRITE_BLOCKS_MAX;
 use super::recovery::AfterCrash;
 use super::redo_log::RedoLog;
+use super::room::Room;
 use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
 use crate::array::keeper::{Keeper, Life};
 use crate::array::raid::check_spares;
@@ -21,7 +23,6 @@ use crate::array::read_runs::ReadRuns;
 use crate::array::rebuilds::Rebuilds;
 use crate::array::status::ArrayStatus;
 use crate::array::{ArrayError, RowMap, Rows};
-use crate::buffer::BufferSlice;
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
 use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
@@ -30,12 +31,10 @@ use crate::extent::Extent;
 use crate::joined::{JoinError, joined};
 use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::Start;
-use crate::map::{AddressMap, Slab, address_map};
-use crate::operation::{Completion, Operation, Request, RequestId};
+use crate::operation::{Completion, Operation, Request};
 use crate::units::{BlockCount, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use journal::Quiet;
 
 /// Neighbouring blocks of a request that are written together.
 #[derive(Debug, Default)]
@@ -60,31 +59,11 @@ struct Run {
 #[derive(Debug)]
 pub struct Raid4Smr {
     notes: Notes,
-    /// Writes that are noted and wait until that is durable, by their numbers.
-    awaiting_note: AddressMap<u32>,
-    /// Writes that are being written to the log: where there, which of their rows, and what.
-    logging: AddressMap<(u64, u64, BufferSlice)>,
-    /// Writes that wait until others are durable.
-    awaiting_settling: Vec<u32>,
-    /// These are being made durable.
-    is_settling: bool,
-    /// The numbers of writes before which a flush that was asked for makes all durable, by its job.
-    flushes: Vec<(u32, u64)>,
-    /// Requests that are answered when a flush behind them has ended.
-    forced: Slab<RequestId>,
-    /// Requests in hand that change something.
-    changing: u32,
-    /// By such a request, or a portion of one, the collections that it was the cause of.
-    caused: AddressMap<u64>,
-    /// Collections that the journal keeps room for.
-    with_room: u64,
+    on_the_way: OnTheWay,
+    gate: Gate,
+    room: Room,
     /// Band rows may have become due while nothing could be collected.
     may_be_due: bool,
-    /// Such requests that wait for a checkpoint.
-    held_back: VecDeque<u32>,
-    quiet: Quiet,
-    /// Where it keeps what; none where it keeps nothing.
-    layout: Option<Raid4SmrLayout>,
     after_crash: Option<AfterCrash>,
     rebuilds: Rebuilds,
     /// Disks that the journal is to have a copy on, with the commands that have put new ones in.
@@ -163,19 +142,10 @@ impl Raid4Smr {
         contents.begin_at(first_block);
         let layer = Raid4Smr {
             notes: Notes::new(keeper, log),
-            awaiting_note: address_map(0),
-            logging: address_map(0),
-            awaiting_settling: Vec::new(),
-            is_settling: false,
-            flushes: Vec::new(),
-            forced: Slab::default(),
-            changing: 0,
-            caused: address_map(0),
-            with_room: 0,
+            on_the_way: OnTheWay::default(),
+            gate: Gate::default(),
+            room: Room::new(keeping.map(|it| it.layout)),
             may_be_due: false,
-            held_back: VecDeque::new(),
-            quiet: Quiet::No,
-            layout: keeping.map(|it| it.layout),
             after_crash: None,
             rebuilds: Rebuilds::new(needed.0),
             to_admit: VecDeque::new(),
@@ -213,7 +183,7 @@ impl Raid4Smr {
     /// Where it has everything; none where it keeps nothing.
     pub fn shape(&self) -> Option<Raid4SmrShape> {
         Some(Raid4SmrShape {
-            layout: self.layout?,
+            layout: *self.room.layout()?,
             bands: self.contents.bands().clone(),
             slots: self.contents.rows_of(self.contents.data()),
             appends: self.directory.appends(),
@@ -281,7 +251,7 @@ impl Raid4Smr {
             // A row that was collected to make room gave its slot to this block; one that this block has
             // made due takes the block with it, and comes after it.
             let decisions: Vec<_> = self.directory.take_decisions().collect();
-            self.keep_room_of(job, decisions.len() as u64);
+            self.room.cause(job, decisions.len() as u64);
             let is_after = |saved: &[(Place, u64)]| own.is_some_and(|own| saved.contains(&own));
             let (after, before): (Vec<_>, Vec<_>) =
                 decisions.into_iter().partition(|it| is_after(&it.saved));

@@ -99,7 +99,7 @@ impl Raid4Smr {
         if let Some(next) = numbers.max() {
             self.notes.restore(next);
         }
-        let log = self.layout.map_or(Extent::EMPTY, |layout| layout.log());
+        let log = self.room.layout().map_or(Extent::EMPTY, |layout| layout.log());
         let is_in_log = |it: &Said| match it {
             Said::Write(Written { logged: Some(it), blocks, .. }) => {
                 let blocks = (blocks.len() + it.parity_sums.len()) as u64;

@@ -1,6 +1,6 @@
 //! What the log on the parity disk says of rows that were perhaps being written.
 
-use super::{Doubt, READS_MAX};
+use super::doubt::{Doubt, READS_MAX};
 use crate::array::Rows;
 use crate::array::raid4smr::contents::Contents;
 use crate::array::raid4smr::records::{Logged, Said, Written, WrittenBlock};

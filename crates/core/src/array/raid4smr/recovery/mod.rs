@@ -5,6 +5,8 @@
 //! it was before. The parity of all rows that were perhaps being written is then the sum of what is there. Where a
 //! member is missing that cannot be known, and they are what the [log](FromLog) says.
 
+mod collecting;
+mod doubt;
 mod from_log;
 mod spare_rows;
 
@@ -23,13 +25,10 @@ use crate::units::BlockCount;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
+use collecting::Collecting;
+use doubt::{Doubt, READS_MAX, ROWS_MAX};
 use from_log::{FromLog, Verdict};
 use spare_rows::{SpareRow, SpareRows};
-
-/// Reads in flight at most.
-const READS_MAX: usize = 16;
-/// Rows whose parity is computed at once.
-const ROWS_MAX: u64 = 256;
 
 /// How far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,26 +51,6 @@ enum Step {
     Flushing,
     /// All is as the records say.
     Over,
-}
-
-/// How far the parity of the spare band row has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    /// The homes are in it, or have been taken out.
-    Begun,
-    /// The homes are not in it.
-    Cleared,
-    /// The homes have what they will have, and have been added to it or not.
-    Adding,
-}
-
-/// A block that was perhaps written.
-#[derive(Clone, Copy, Debug)]
-struct Doubt {
-    /// The record, and where in it the block stands.
-    of: (usize, usize),
-    column: usize,
-    row: u64,
 }
 
 /// Neighbouring blocks that were perhaps written.
@@ -420,11 +399,7 @@ impl AfterCrash {
         };
         // By place the last change that has given it a slot.
         let mut redirected_by: BTreeMap<Place, u64> = BTreeMap::new();
-        let mut begun = None;
-        let mut held: Vec<u64> = Vec::new();
-        let mut phase = Phase::Begun;
-        let mut slots: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
-        let mut of_slots: Vec<(u64, u32)> = Vec::new();
+        let mut collecting = Collecting::default();
         for (record, said) in self.said.iter().enumerate() {
             match said {
                 Said::Write(written) => {
@@ -445,7 +420,7 @@ impl AfterCrash {
                         };
                         contents.hold(column, row, true);
                         if column == contents.data() {
-                            slots.entry(row).or_default().push(block.sum);
+                            collecting.wrote_slot(row, block.sum);
                         }
                     }
                 }
@@ -455,53 +430,32 @@ impl AfterCrash {
                         directory.zero(block);
                     }
                 }
-                Said::Begun { to, .. } => {
-                    begun = Some(*to);
-                    (held, of_slots, phase) = (Vec::new(), Vec::new(), Phase::Begun);
-                }
-                Said::Slots { first, sums } => {
-                    of_slots.extend((*first..).zip(sums.iter().copied()));
-                }
-                Said::Cleared => phase = Phase::Cleared,
-                Said::Adding => phase = Phase::Adding,
-                Said::Held { .. } => held.extend(said.places_held()),
+                Said::Begun { .. }
+                | Said::Slots { .. }
+                | Said::Held { .. }
+                | Said::Cleared
+                | Said::Adding => collecting.take(said),
                 Said::Collected { band_row, to, stamp } => {
                     let since = |place| redirected_by.get(&place).is_some_and(|by| by > stamp);
                     directory.replay_collected(*band_row, *to, since)?;
                     let rows = Extent::new(to * band_blocks, band_blocks);
                     contents.clear_homes(rows);
-                    if held.last().is_some_and(|last| *last >= band_blocks * homes) {
-                        return Err(nonsense());
-                    }
-                    for at in &held {
+                    for at in collecting.end() {
+                        if at >= band_blocks * homes {
+                            return Err(nonsense());
+                        }
                         contents.hold((at % homes) as usize, rows.start.0 + at / homes, true);
                     }
-                    (begun, held) = (None, Vec::new());
                 }
                 Said::Settled { .. } | Said::Undone { .. } => {}
             }
         }
-        if let Some(to) = begun {
+        if let Some(to) = collecting.to() {
             if to != directory.spare() {
                 return Err(nonsense());
             }
             let rows = Extent::new(to * band_blocks, band_blocks);
-            let data = Columns::of(contents.data());
-            self.spare = vec![SpareRow::default(); band_blocks as usize];
-            for (row, known) in (rows.start.0..).zip(&mut self.spare) {
-                if phase == Phase::Begun {
-                    known.homes = contents.held(row).without(data);
-                }
-                known.sums = slots.remove(&row).unwrap_or_default();
-            }
-            for (row, sum) in of_slots {
-                let known = self.spare.get_mut(row as usize).ok_or_else(nonsense)?;
-                known.sums.push(sum);
-            }
-            for place in held.iter().filter(|_| phase == Phase::Adding) {
-                let known = self.spare.get_mut((place / homes) as usize).ok_or_else(nonsense)?;
-                known.homes = known.homes.or(Columns::of((place % homes) as usize));
-            }
+            self.spare = collecting.spare_rows(rows, contents).ok_or_else(nonsense)?;
             contents.clear_homes(rows);
             self.rows.extend(rows.start.0..rows.end().0);
             self.uncollected = rows;

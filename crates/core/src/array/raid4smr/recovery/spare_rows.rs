@@ -3,7 +3,7 @@
 //! Their slots are in the parity alone, and the homes may be in it beside them or not. The checksums of the slots
 //! tell.
 
-use super::ROWS_MAX;
+use super::doubt::ROWS_MAX;
 use crate::array::raid4smr::contents::Contents;
 use crate::array::{Columns, Rows};
 use crate::buffer::BufferSlice;

@@ -1,0 +1,56 @@
+//! Writes on their way to the members, and what waits for them.
+
+use crate::buffer::BufferSlice;
+use crate::map::{AddressMap, Slab};
+use crate::operation::RequestId;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// A write that is being written to the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Logging {
+    /// The block of the parity disk where its entry begins.
+    pub at: u64,
+    /// A bit for each of its rows: whether it is in the entry.
+    pub rows: u64,
+    pub buffer: BufferSlice,
+}
+
+/// Writes that have not begun, and flushes that make others durable.
+#[derive(Debug, Default)]
+pub struct OnTheWay {
+    /// By its task.
+    pub logging: AddressMap<Logging>,
+    /// Writes that are noted and wait until that is durable, by their numbers.
+    pub awaiting_note: AddressMap<u32>,
+    /// Writes that wait until others are durable.
+    pub awaiting_settling: Vec<u32>,
+    /// These are being made durable.
+    pub is_settling: bool,
+    /// The numbers of writes before which a flush makes all durable, by its job.
+    pub flushes: Vec<(u32, u64)>,
+    /// Requests that are answered when a flush behind them has ended.
+    pub forced: Slab<RequestId>,
+}
+
+/// Whether nothing may change, for a checkpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Quiet {
+    /// Anything may.
+    #[default]
+    No,
+    /// What is under way comes to its end.
+    Wanted,
+    /// The members are flushed.
+    Flushing,
+}
+
+/// Lets requests change something, or holds them back for a checkpoint.
+#[derive(Debug, Default)]
+pub struct Gate {
+    /// Requests in hand that change something, and portions of such.
+    pub changing: u32,
+    /// Those that wait.
+    pub held_back: VecDeque<u32>,
+    pub quiet: Quiet,
+}
