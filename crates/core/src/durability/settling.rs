@@ -136,9 +136,11 @@ impl Journal {
         {
             self.done(purpose, ctx);
         }
-        if self.is_running() && self.ring.written > Lsn(0) {
-            let last = Lsn(self.ring.written.0 - 1);
-            self.events.push_back(JournalEvent::Written(last));
+        if self.is_running() {
+            self.events.push_back(match self.ring.written.0.checked_sub(1) {
+                Some(last) => JournalEvent::Written(Lsn(last)),
+                None => JournalEvent::AnswersReleased,
+            });
         }
     }
 }

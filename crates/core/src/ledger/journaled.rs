@@ -281,6 +281,7 @@ impl<T> Ledger<T> {
                 it.answers.written(last);
                 Some(LedgerEvent::Written)
             }
+            JournalEvent::AnswersReleased => Some(LedgerEvent::Written),
             JournalEvent::Flushed { ticket, .. } => {
                 it.answers.flushed(ticket);
                 it.own_flush.ticket = it.own_flush.ticket.filter(|own| *own > ticket);

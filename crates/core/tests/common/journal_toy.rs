@@ -350,7 +350,9 @@ impl Toy {
                     self.durable_before(durable_before);
                     Seen::Checkpointed(durable_before.0)
                 }
-                JournalEvent::CopyAdmitted(_) | JournalEvent::CopyOut(_) => {
+                JournalEvent::CopyAdmitted(_)
+                | JournalEvent::CopyOut(_)
+                | JournalEvent::AnswersReleased => {
                     unreachable!("a journal without copies")
                 }
                 JournalEvent::Closed => {

@@ -428,7 +428,8 @@ impl Raid4Smr {
             Quiet::No => {
                 let goes_down = keeper.life == Life::Draining;
                 let is_wanted = goes_down || has_to_admit || keeper.ledger.wants_checkpoint();
-                if !self.keeps() || !is_wanted || keeper.ledger.is_checkpointing() {
+                let cannot = keeper.ledger.failure().is_some() || keeper.ledger.is_checkpointing();
+                if !self.keeps() || !is_wanted || cannot {
                     return false;
                 }
                 self.gate.quiet = Quiet::Wanted;
