@@ -97,6 +97,12 @@ impl Rows {
         }
         let entry = &mut self.tasks[task];
         entry.step = Step::Reading;
+        if let Work::Look { column, into, .. } = entry.work {
+            let (to, rows) = ((column, self.members.port(column)), entry.rows);
+            let (owner, operation) = (Owner::Task(task), (Operation::Read, entry.cause));
+            entry.outstanding += self.operations.issue(owner, to, operation, rows, into, map, ctx);
+            return;
+        }
         entry.plan(&self.members, map);
         if let Work::Rebuild { column } = entry.work {
             self.keep_chunk(task, column, map, ctx);
@@ -130,7 +136,9 @@ impl Rows {
         let entry = &mut self.tasks[task];
         let cause = match entry.work {
             Work::Write => Cause::Parity,
-            Work::Read { .. } | Work::Own { .. } | Work::Scrub { .. } => entry.cause,
+            Work::Read { .. } | Work::Own { .. } | Work::Scrub { .. } | Work::Look { .. } => {
+                entry.cause
+            }
             Work::Rebuild { .. } => Cause::Rebuild,
         };
         let mut issued = 0;
@@ -169,6 +177,7 @@ impl Rows {
                 self.end_task(task, map, ctx);
             }
             Work::Own { .. } => self.begin_writing(task, map, ctx),
+            Work::Look { .. } => self.end_task(task, map, ctx),
             Work::Scrub { is_after_crash, .. } => self.compare(task, is_after_crash, map, ctx),
             Work::Rebuild { column } => {
                 if entry.failure.is_some() {

@@ -211,6 +211,20 @@ impl Rows {
         self.lock_or_wait(task, map, ctx);
     }
 
+    /// Reads rows of a column for the layer, when nobody writes them. The end comes with the word.
+    pub(super) fn look<M: RowMap>(
+        &mut self,
+        word: u64,
+        (column, rows): (usize, Extent),
+        into: BufferSlice,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        let task = self.new_task(Work::Look { word, column, into }, rows);
+        self.tasks[task].cause = Cause::Cleaning;
+        self.lock_or_wait(task, map, ctx);
+    }
+
     /// A part that writes to rows of a column what another one, which has not begun, was to write elsewhere:
     /// `from` says of each block the column and the row there, from the first.
     pub fn new_write_of(
@@ -393,6 +407,11 @@ impl Rows {
                 None => self.end_task(task, map, ctx),
                 Some(_) => self.read_others(task, map, ctx),
             },
+            (Work::Look { .. }, _) => {
+                let entry = &mut self.tasks[task];
+                entry.failure = entry.error;
+                self.end_task(task, map, ctx);
+            }
             // There may be another way, now that one is known to be closed.
             (Work::Scrub { .. }, Step::Reading) => self.reading_ended(task, map, ctx),
             (_, Step::Reading) if entry.error.is_some() => self.begin_reading(task, map, ctx),
@@ -505,7 +524,7 @@ impl Rows {
                 self.epochs.leave(in_odd_epoch);
                 self.jobs.end_part(job, result);
             }
-            (None, Work::Own { word }) => {
+            (None, Work::Own { word } | Work::Look { word, .. }) => {
                 self.ended.push_back(Ended::of(word, result));
             }
             (None, Work::Scrub { word, found, .. }) => {

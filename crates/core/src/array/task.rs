@@ -33,6 +33,15 @@ pub enum Work {
         /// The word that the layer gets back.
         word: u64,
     },
+    /// Blocks of a column are read for the layer, while nobody writes them.
+    Look {
+        /// The word that the layer gets back.
+        word: u64,
+        /// The column.
+        column: usize,
+        /// Where they go, as long as the rows.
+        into: BufferSlice,
+    },
     /// The members are compared, and made right where they are not.
     Scrub {
         /// The word that the layer gets back.
@@ -222,7 +231,7 @@ impl Task {
                 self.failure = self.error;
                 map.plan_own(rows, segments);
             }
-            Work::Own { .. } | Work::Scrub { .. } => {}
+            Work::Own { .. } | Work::Scrub { .. } | Work::Look { .. } => {}
         }
     }
 
@@ -258,7 +267,7 @@ impl Task {
                 segments.fold(Columns::NONE, |all, it| all.or(it.changed()))
             }
             Work::Own { .. } => segments.next().map_or(Columns::NONE, |it| Columns::of(it.parity)),
-            Work::Read { .. } | Work::Rebuild { .. } => Columns::NONE,
+            Work::Read { .. } | Work::Rebuild { .. } | Work::Look { .. } => Columns::NONE,
         }
     }
 

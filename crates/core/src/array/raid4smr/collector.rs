@@ -421,7 +421,9 @@ impl Collection {
             let rows = Extent::new(first, last + 1 - first);
             (self.band, self.first_slot) =
                 (around.ctx.allocate(rows.blocks), first - target.start.0);
-            self.issue(data, Operation::Read, rows, self.band, around);
+            self.outstanding += 1;
+            let Around { contents, rows: all, ctx, .. } = around;
+            all.look(self.number, (data, rows), self.band, *contents, ctx);
         }
     }
 
