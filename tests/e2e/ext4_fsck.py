@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """ext4 on a served stack of each system: files written, unmounted, the server restarted, `e2fsck -f` clean, and the
-files as they were. A member of an array of copies fails and is replaced and rebuilt while files are written."""
+files as they were. A member of an array fails and is replaced and rebuilt while files are written."""
 
 import hashlib
 import pathlib
@@ -18,15 +18,17 @@ from recording.server import Imbrex
 need("nbdfuse", "fusermount3", "mkfs.ext4", "e2fsck", "losetup")
 need_mount()
 FILES = 400
+# The members of arrays that fail.
+LOST = {"raid1": "disk-1", "raid4smr": "home-1"}
 
 
-def replace_member(server):
+def replace_member(server, lost):
     """Has a member fail and another file take its place. Answers the rebuild, which goes on."""
     def command(*words):
         return [IMBREX, "control", f"{server.socket}.control", *words]
 
-    subprocess.run(command("disk-1", "fail"), check=True, stdout=subprocess.DEVNULL, timeout=60)
-    subprocess.run(command("disk-1", "replace"), check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(command(lost, "fail"), check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(command(lost, "replace"), check=True, stdout=subprocess.DEVNULL, timeout=60)
     return subprocess.Popen(command("array", "rebuild"), stdout=subprocess.DEVNULL)
 
 
@@ -41,8 +43,8 @@ def play(name, stack, device_bytes):
         device.prepare()
         rebuild = None
         for number in range(FILES):
-            if name == "raid1" and number == FILES // 3:
-                rebuild = replace_member(server)
+            if name in LOST and number == FILES // 3:
+                rebuild = replace_member(server, LOST[name])
             contents = rng.randbytes(rng.randint(1, 2 << 20))
             path = device.root / f"{number % 7}" / f"{number}"
             path.parent.mkdir(exist_ok=True)
@@ -65,10 +67,11 @@ def play(name, stack, device_bytes):
             assert hashlib.sha256(path.read_bytes()).digest() == digest, f"{path} has changed"
     finally:
         device.detach()
-    if name == "raid1":
+    if name in LOST:
         check_image(server.data)
 
 
 for stack in ("pore", "hwsr", "s-block"):
     play(stack, stack, 2 << 30)
 play("raid1", stack_file("mirror", 2), 1 << 30)
+play("raid4smr", "raid4smr", 1 << 30)

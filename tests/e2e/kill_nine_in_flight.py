@@ -21,6 +21,8 @@ ROUNDS = 20 if os.environ.get("IMBREX_SOAK") == "1" else 3
 BLOCKS = (1 << 30) // BLOCK
 CACHES = "cache.capacity=20MiB", "translation.persistent_cache=16MiB"
 BUFFERS = "cache.capacity=20MiB", "buffer.capacity=4MiB"
+# Small bands, so that band rows are collected.
+BANDS = "array.track_blocks=20", "array.band_tracks=20"
 
 
 def main(stack, rounds, settings):
@@ -56,3 +58,4 @@ main("pore", ROUNDS, CACHES)
 main("ride", max(1, ROUNDS // 2), CACHES)
 main("hwsr", max(1, ROUNDS // 2), BUFFERS)
 main("s-block", max(1, ROUNDS // 2), BUFFERS)
+main("raid4smr", max(1, ROUNDS // 2), BANDS)

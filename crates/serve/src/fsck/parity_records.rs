@@ -202,7 +202,8 @@ fn write(words: &mut Words<'_>, limits: &Limits) -> Result<Write, String> {
         blocks.push(WrittenBlock { block, stamp, place, slot, sum: head as u32 });
     }
     if let Some(logged) = &logged {
-        let length = (blocks.len() + logged.parity_sums.len()) as u64;
+        // Of each row at least a block is there, and its parity.
+        let length = 2 * logged.parity_sums.len() as u64;
         let end = logged.at.checked_add(length);
         if logged.at < limits.log.0 || end.is_none_or(|end| end > limits.log.1) {
             return Err(format!("it is not in the log with block {}", logged.at));

@@ -312,7 +312,9 @@ impl ShadowStore {
                 self.reuse(durable_before);
             }
             JournalEvent::Checkpointed { durable_before } => self.reuse(durable_before),
-            JournalEvent::CopyAdmitted(_) | JournalEvent::CopyOut(_) => {
+            JournalEvent::CopyAdmitted(_)
+            | JournalEvent::CopyOut(_)
+            | JournalEvent::AnswersReleased => {
                 unreachable!("a journal without copies")
             }
             JournalEvent::Closed => ctx.closed(Ok(())),

@@ -101,8 +101,9 @@ impl Raid4Smr {
         }
         let log = self.room.layout().map_or(Extent::EMPTY, |layout| layout.log());
         let is_in_log = |it: &Said| match it {
-            Said::Write(Written { logged: Some(it), blocks, .. }) => {
-                let blocks = (blocks.len() + it.parity_sums.len()) as u64;
+            Said::Write(Written { logged: Some(it), .. }) => {
+                // Of each row at least a block is there, and its parity.
+                let blocks = 2 * it.parity_sums.len() as u64;
                 it.at >= log.start.0
                     && it.at.checked_add(blocks).is_some_and(|end| end <= log.end().0)
             }
@@ -111,7 +112,8 @@ impl Raid4Smr {
         if !said.iter().all(is_in_log) {
             return Err(OpenError::damaged("record", "it speaks of a log that is not there"));
         }
-        self.after_crash = Some(AfterCrash::new(said, &self.directory, &self.contents, &self.rows));
+        self.after_crash =
+            Some(AfterCrash::new(said, log, (&self.directory, &self.contents), &self.rows));
         Ok(())
     }
 

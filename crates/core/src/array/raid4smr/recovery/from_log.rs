@@ -52,6 +52,7 @@ pub enum Verdict {
 /// The entries of the log that are needed.
 #[derive(Debug)]
 pub struct FromLog {
+    log: Extent,
     entries: Vec<Entry>,
     asked: usize,
     /// What rows get that were not given it yet.
@@ -61,8 +62,8 @@ pub struct FromLog {
 }
 
 impl FromLog {
-    /// The entries of records in doubt.
-    pub fn new(said: &[Said], doubts: &[Doubt]) -> FromLog {
+    /// The entries of records in doubt, in such a log.
+    pub fn new(log: Extent, said: &[Said], doubts: &[Doubt]) -> FromLog {
         let mut entries: Vec<Entry> = Vec::new();
         for doubt in doubts {
             let (record, at) = doubt.of;
@@ -75,7 +76,7 @@ impl FromLog {
             }
             entries.last_mut().expect("an entry").blocks.push(at);
         }
-        FromLog { entries, asked: 0, fixes: BTreeMap::new(), parity: Vec::new() }
+        FromLog { log, entries, asked: 0, fixes: BTreeMap::new(), parity: Vec::new() }
     }
 
     /// Reads more of the log. Returns how many operations have begun.
@@ -92,6 +93,11 @@ impl FromLog {
             let entry = &mut self.entries[self.asked];
             let logged = logged_of(said, entry.record).expect("an entry");
             let blocks = entry.blocks.len() + logged.parity_sums.len();
+            if logged.at + blocks as u64 > self.log.end().0 {
+                // It is not what it says.
+                self.asked += 1;
+                continue;
+            }
             entry.buffer = ctx.allocate(BlockCount(blocks as u64));
             let place = (Extent::new(logged.at, blocks as u64), entry.buffer);
             let operation = (Operation::Read, Cause::Metadata);

@@ -95,8 +95,8 @@ impl AfterCrash {
     /// Takes the records behind a checkpoint; there are none where the array went down in good order.
     pub fn new(
         said: Vec<Said>,
-        directory: &Directory,
-        contents: &Contents,
+        log: Extent,
+        (directory, contents): (&Directory, &Contents),
         rows: &Rows,
     ) -> AfterCrash {
         let mut after = AfterCrash {
@@ -122,7 +122,7 @@ impl AfterCrash {
         let lacks = (0..parity).any(|column| !rows.members.has_all(column));
         match lacks && rows.members.is_present(parity) {
             true => {
-                after.from_log = Some(FromLog::new(&after.said, &after.doubts));
+                after.from_log = Some(FromLog::new(log, &after.said, &after.doubts));
                 after.step = Step::ReadingLog;
             }
             false => after.check_all(rows),
