@@ -184,7 +184,7 @@ fn a_journal_that_says_what_cannot_be_is_damage() {
         (first, 8 + 8, 65, "it has 65 rows in the log, and 64 are the most"),
         (first, 8 + 48 + 8, 2, "band row 2 is not there"),
         (first, 8 + 48 + 16, 1, "it speaks of band row 1 of the homes, and 0 is spare"),
-        (second, 0, 9, "it is of the unknown kind 9, without data"),
+        (second, 0, 12, "it is of the unknown kind 12, without data"),
         (second, 16 + 8, 1, "it speaks of places behind those of a band row"),
         (third, 8 + 32, 3, "it has 1 rows in the log, and names others"),
         (third, 8 + 80 + 8 + 80, 16, "slot 16 is not there"),
