@@ -71,6 +71,10 @@ fn array_lines(array: &Value) -> Vec<String> {
     if array["scrub"].is_object() {
         lines.push(format!("scrub: {}", work(&array["scrub"], "")));
     }
+    if let Some(all) = array["slots"].as_u64() {
+        let left = count(number_of(&array["slots_left"]));
+        lines.push(format!("slots left on the data disk: {left} of {}", count(all)));
+    }
     let unreadable = number_of(&array["unreadable_blocks"]);
     if unreadable > 0 {
         let run = |run: &Value| format!("{}..{}", number_of(&run[0]), number_of(&run[1]));
@@ -225,6 +229,8 @@ cache: in use
                 ],
                 "spares": ["s0", "s1"],
                 "scrub": {"done_bytes": 0, "total_bytes": 16 << 20},
+                "slots_left": 1200,
+                "slots": 4096,
                 "unreadable_blocks": 3,
                 "unreadable": [[4, 6], [9, 10]],
                 "next": ["write them again"],
@@ -237,6 +243,7 @@ array: in use
   member disk-1  rebuilding, 4.00 MiB of 16.0 MiB (25.0 %), 2.00 MiB/s, 6.00 s left
   spares left: s0, s1
   scrub: 0 B of 16.0 MiB (0.0 %)
+  slots left on the data disk: 1,200 of 4,096
   unreadable: 3 blocks, from 4..6, 9..10
   next: write them again
 ";

@@ -17,6 +17,8 @@ pub struct ArrayStatus {
     pub unreadable_blocks: u64,
     /// The first runs of them: the first block of each, in those of the array, and the block behind its last.
     pub unreadable: Vec<(u64, u64)>,
+    /// Of an array with a data disk: slots of it that are free, and all.
+    pub slots: Option<(u64, u64)>,
 }
 
 /// A member of an array.

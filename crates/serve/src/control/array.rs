@@ -39,6 +39,10 @@ pub(super) fn told(status: &ArrayStatus, names: &ArrayNames, is_lost: bool) -> V
         add_work(&mut scrub, status.scrub);
         told["scrub"] = scrub;
     }
+    if let Some((left, all)) = status.slots {
+        told["slots_left"] = json!(left);
+        told["slots"] = json!(all);
+    }
     if !status.unreadable.is_empty() {
         told["unreadable"] = json!(status.unreadable);
     }
@@ -207,10 +211,12 @@ mod tests {
             scrub: Some(WorkStatus { done: 1, total: 2, blocks_per_s: None }),
             unreadable_blocks: 3,
             unreadable: vec![(4, 6), (9, 10)],
+            slots: Some((7, 40)),
         };
         let told = told(&status, &names(), false);
         assert_eq!((&told["state"], &told["spares"]), (&json!("lost"), &json!(["spare"])));
         assert_eq!(told["unreadable"], json!([[4, 6], [9, 10]]));
+        assert_eq!((&told["slots_left"], &told["slots"]), (&json!(7), &json!(40)));
         assert_eq!(told["scrub"], json!({"done_bytes": 4096, "total_bytes": 8192}));
         let next = told["next"].as_array().expect("words");
         assert!(next[0].as_str().expect("words").contains("put back a disk that had them"));

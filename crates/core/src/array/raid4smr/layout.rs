@@ -71,7 +71,8 @@ impl Raid4SmrLayout {
         Raid4SmrLayout { journal_blocks, checkpoint_blocks, ring_blocks, collection_room }
     }
 
-    /// The log on the parity disk, as long as a ring: an entry has the blocks of a portion, and a parity for each.
+    /// The log on the parity disk, as long as a ring: an entry has the blocks of a portion of a request at most, and a
+    /// parity for each.
     pub fn log(&self) -> Extent {
         Extent::new(self.journal_blocks, self.ring_blocks)
     }
@@ -82,20 +83,21 @@ impl Raid4SmrLayout {
         self.log().end().0
     }
 
-    /// Journal blocks for a portion of a request, as many blocks as are changed at once. Each may be noted by
-    /// itself, come to nothing, be flushed by itself, and have a band row collected.
-    pub fn room_for(&self, blocks: u64) -> u64 {
-        (3 + self.collection_room) * blocks + 1
+    /// Journal blocks for so many blocks that are changed at once, and the collections that they are the cause of.
+    /// Each block may be noted by itself, come to nothing, and be flushed by itself.
+    pub fn room_for(&self, blocks: u64, collections: u64) -> u64 {
+        3 * blocks + self.collection_room * collections + 1
     }
 
-    /// Blocks of a portion: it needs no more than a quarter of a ring.
-    pub fn portion_blocks(&self) -> u64 {
-        (self.ring_blocks / 4).saturating_sub(1) / (3 + self.collection_room)
+    /// Journal blocks of a request at most, or of a portion of one.
+    pub fn room_most(&self) -> u64 {
+        self.ring_blocks / 4
     }
 
-    /// Blocks that a ring must have so that a block can be changed.
+    /// Blocks that a ring must have so that a block can be changed: one band row may be collected to make room for it,
+    /// and its own be due then.
     pub fn ring_blocks_min(&self) -> u64 {
-        4 * self.room_for(1)
+        4 * self.room_for(1, 2)
     }
 
     /// The copies of the journal, on the data disk and the parity disk with so many blocks.

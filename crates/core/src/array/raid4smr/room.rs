@@ -9,16 +9,24 @@ use crate::operation::{Operation, Request};
 pub struct Room {
     /// Where the array keeps what; none where it keeps nothing.
     layout: Option<Raid4SmrLayout>,
-    /// By a request, or a portion of one, the collections that it was the cause of.
-    caused: AddressMap<u64>,
+    /// By a request that has begun, or a portion of one.
+    of_requests: AddressMap<OfRequest>,
     /// Collections that have room.
     collections: u64,
+}
+
+/// What a request needs.
+#[derive(Clone, Copy, Debug)]
+struct OfRequest {
+    room: u64,
+    /// The collections that it was the cause of.
+    caused: u64,
 }
 
 impl Room {
     /// For an array with such a layout, or none.
     pub fn new(layout: Option<Raid4SmrLayout>) -> Room {
-        Room { layout, caused: address_map(0), collections: 0 }
+        Room { layout, of_requests: address_map(0), collections: 0 }
     }
 
     /// Where the array keeps what.
@@ -26,15 +34,12 @@ impl Room {
         self.layout.as_ref()
     }
 
-    /// Blocks of a portion of a request that the journal has no room for at once.
-    pub fn portion_of(&self, request: &Request) -> Option<u64> {
-        let most = self.layout?.portion_blocks();
-        (notes_of(request) > most).then_some(most)
-    }
-
-    /// What a request needs, or a portion of one.
-    pub fn of(&self, request: &Request) -> u64 {
-        self.layout.map_or(0, |layout| layout.room_for(notes_of(request)))
+    /// What a request needs that is the cause of so many collections at most. None when that is too much at once: it
+    /// is to begin in portions.
+    pub fn of(&self, request: &Request, collections: u64) -> Option<u64> {
+        let Some(layout) = &self.layout else { return Some(0) };
+        let room = layout.room_for(notes_of(request), collections);
+        (room <= layout.room_most()).then_some(room)
     }
 
     /// What a collection needs.
@@ -42,10 +47,15 @@ impl Room {
         self.layout.map_or(0, |layout| layout.collection_room)
     }
 
+    /// A request begins, and has its room.
+    pub fn request_begins(&mut self, job: u32, room: u64) {
+        self.of_requests.insert(u64::from(job), OfRequest { room, caused: 0 });
+    }
+
     /// A request was the cause of collections: their part of its room is theirs.
     pub fn cause(&mut self, job: u32, collections: u64) {
-        if self.layout.is_some() && collections > 0 {
-            *self.caused.entry(u64::from(job)).or_default() += collections;
+        if let Some(of_request) = self.of_requests.get_mut(&u64::from(job)) {
+            of_request.caused += collections;
             self.collections += collections;
         }
     }
@@ -55,10 +65,10 @@ impl Room {
         self.collections += 1;
     }
 
-    /// A request has ended. Returns what it gives back.
-    pub fn request_ended(&mut self, job: u32, request: &Request) -> u64 {
-        let caused = self.caused.remove(&u64::from(job)).unwrap_or_default();
-        self.of(request) - caused * self.of_collection()
+    /// A request has ended. Returns what it gives back, if it had begun as a whole.
+    pub fn request_ended(&mut self, job: u32) -> Option<u64> {
+        let OfRequest { room, caused } = self.of_requests.remove(&u64::from(job))?;
+        Some(room - caused * self.of_collection())
     }
 
     /// So many collections are left. Returns what those that have ended give back.

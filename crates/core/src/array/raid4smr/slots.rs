@@ -98,6 +98,15 @@ impl Slots {
         Ok(())
     }
 
+    /// How many are free.
+    pub fn left(&self) -> u64 {
+        let freed = match &self.freed {
+            Freed::Lowest(slots) => slots.len(),
+            Freed::Fifo(slots) => slots.len(),
+        };
+        self.capacity - self.new + freed as u64
+    }
+
     /// How many there are.
     pub fn capacity(&self) -> u64 {
         self.capacity

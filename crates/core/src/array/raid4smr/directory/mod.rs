@@ -169,6 +169,11 @@ impl Directory {
         self.slot_of.len() as u64
     }
 
+    /// Slots that are free, and all.
+    pub fn slots(&self) -> (u64, u64) {
+        (self.slots.left(), self.slots.capacity())
+    }
+
     /// Most of them at once.
     pub fn slots_peak(&self) -> u64 {
         self.slots_peak
@@ -302,6 +307,26 @@ impl Directory {
         let target = self.redirect(place, false, can_collect);
         self.counted.unsafe_first_writes += u64::from(target != Target::NoSlot);
         target
+    }
+
+    /// Collections that a write of blocks can be the cause of at most.
+    pub fn collections_most(&self, blocks: Extent) -> u64 {
+        let all = blocks.start.0..blocks.end().0;
+        let mut redirected: Vec<u64> = all
+            .map(|block| self.place_of(block).map_or(u64::MAX, |place| self.band_row_of(place)))
+            .collect();
+        redirected.sort_unstable();
+        let of_band_row = |blocks: &[u64]| {
+            // Those that have no place yet go home, or where nobody knows yet.
+            let mapped = self.mapped.get(blocks[0] as usize).copied();
+            let missing = self.collect_at.saturating_sub(mapped.unwrap_or_default()).max(1);
+            match (blocks.len() as u64).checked_sub(missing) {
+                Some(behind) => 1 + behind / self.collect_at,
+                None => 0,
+            }
+        };
+        let due: u64 = redirected.chunk_by(|one, other| one == other).map(of_band_row).sum();
+        due + blocks.blocks.0.saturating_sub(self.slots.left())
     }
 
     /// True when nothing is destroyed by writing a block of a home that has none.

@@ -18,7 +18,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::ledger::{LedgerEvent, When};
-use crate::operation::{Cause, Operation, Request, RequestId};
+use crate::operation::{Cause, Operation, RequestId};
 use crate::state::StateWriter;
 use crate::units::BlockCount;
 use alloc::vec::Vec;
@@ -28,46 +28,62 @@ impl Raid4Smr {
         self.rows.noting.is_on
     }
 
-    /// A request that changes something begins, or waits for a checkpoint. The journal may have no room for all of
-    /// it at once: then it goes on portion by portion.
+    /// A request that changes something begins, or waits for a checkpoint.
     pub(super) fn change_or_wait(&mut self, job: u32, ctx: &mut Context<'_>) {
+        self.gate.held_back.push_back(job);
+        while self.take_held_back(ctx) {}
+    }
+
+    /// The next request that waits goes on. False when there is none, or it must wait still. The journal may have no
+    /// room for all of it at once: then it goes on in two portions.
+    fn take_held_back(&mut self, ctx: &mut Context<'_>) -> bool {
+        let Some(job) = self.gate.held_back.front().copied() else { return false };
         let request = self.rows.jobs.request(job);
-        let blocks = request.extent.blocks.0;
-        if let Some(most) = self.room.portion_of(&request) {
-            let mut first = 0;
-            while first < blocks {
-                let some = most.min(blocks - first);
-                let word = Word::Portion(job).number();
-                let portion = self.rows.jobs.begin_portion(word, job, first, some);
-                self.change_some_or_wait(portion, ctx);
-                first += some;
-            }
-            return self.rows.jobs.end_part(job, Ok(()));
+        if let Some(error) = self.notes.failure() {
+            self.gate.held_back.pop_front();
+            self.rows.jobs.fail(job, error);
+            self.rows.jobs.end_part(job, Ok(()));
+            return true;
         }
-        self.change_some_or_wait(job, ctx);
-    }
-
-    fn change_some_or_wait(&mut self, job: u32, ctx: &mut Context<'_>) {
-        match self.gate.held_back.is_empty() && self.may_change(job) {
-            true => self.change(job, ctx),
-            false => self.gate.held_back.push_back(job),
+        let is_write = matches!(request.operation, Operation::Write { .. });
+        let collections = match is_write && self.keeps() && self.can_collect() {
+            true => self.directory.collections_most(request.extent),
+            false => 0,
+        };
+        let Some(room) = self.room.of(&request, collections) else {
+            self.gate.held_back.pop_front();
+            self.split(job, request.extent.blocks.0);
+            return true;
+        };
+        if self.gate.quiet != Quiet::No || !self.notes.keeper.ledger.reserve(room) {
+            return false;
         }
+        self.gate.held_back.pop_front();
+        self.change(job, room, ctx);
+        true
     }
 
-    /// True when a request may change something now: the journal keeps room for it then. One that can be noted no
-    /// more need not wait.
-    fn may_change(&mut self, job: u32) -> bool {
-        let needed = self.room.of(&self.rows.jobs.request(job));
-        let has_failed = self.notes.failure().is_some();
-        has_failed || self.gate.quiet == Quiet::No && self.notes.keeper.ledger.reserve(needed)
+    /// A request that has not begun goes on in two portions, which are the next.
+    fn split(&mut self, job: u32, blocks: u64) {
+        let word = Word::Portion(job).number();
+        debug_assert!(blocks > 1, "a ring that is too short for a block");
+        let first = blocks.div_ceil(2);
+        let halves = [(first, blocks - first), (0, first)];
+        for (start, some) in halves {
+            let portion = self.rows.jobs.begin_portion(word, job, start, some);
+            self.gate.held_back.push_front(portion);
+        }
+        self.rows.jobs.end_part(job, Ok(()));
     }
 
-    fn change(&mut self, job: u32, ctx: &mut Context<'_>) {
+    fn change(&mut self, job: u32, room: u64, ctx: &mut Context<'_>) {
         let request = self.rows.jobs.request(job);
-        self.gate.changing += 1;
-        match (self.notes.failure(), request.operation) {
-            (Some(error), _) => self.rows.jobs.fail(job, error),
-            (None, Operation::Write { .. }) => self.write(job, &request, ctx),
+        if self.keeps() {
+            self.gate.changing += 1;
+            self.room.request_begins(job, room);
+        }
+        match request.operation {
+            Operation::Write { .. } => self.write(job, &request, ctx),
             _ => {
                 let (first, end) = (request.extent.start.0, request.extent.end().0);
                 (first..end).for_each(|block| self.directory.zero(block));
@@ -76,17 +92,6 @@ impl Raid4Smr {
             }
         }
         self.rows.jobs.end_part(job, Ok(()));
-    }
-
-    /// The next request that waits goes on. False when there is none, or it must wait still.
-    fn take_held_back(&mut self, ctx: &mut Context<'_>) -> bool {
-        let Some(job) = self.gate.held_back.front().copied() else { return false };
-        if !self.may_change(job) {
-            return false;
-        }
-        self.gate.held_back.pop_front();
-        self.change(job, ctx);
-        true
     }
 
     /// The host asks for a flush.
@@ -346,7 +351,7 @@ impl Raid4Smr {
             JobOwner::Above => {}
             JobOwner::Layer(word) => match Word::of(word) {
                 Word::Portion(whole) => {
-                    self.change_ended(number, &request);
+                    self.change_ended(number);
                     return self.rows.jobs.end_part(whole, result);
                 }
                 _ => return self.own_ended(Ended::of(word, result), ctx),
@@ -356,9 +361,7 @@ impl Raid4Smr {
             Operation::Flush => true,
             Operation::Read => false,
             operation => {
-                if self.room.portion_of(&request).is_none() {
-                    self.change_ended(number, &request);
-                }
+                self.change_ended(number);
                 if self.keeps() && operation.is_durable() && result.is_ok() {
                     return self.flush_behind(request.id, ctx);
                 }
@@ -383,10 +386,11 @@ impl Raid4Smr {
 
     /// A request that has changed something has ended, or a portion of one. The room of the collections that it was
     /// the cause of is kept until these have ended too.
-    fn change_ended(&mut self, job: u32, request: &Request) {
-        self.gate.changing -= 1;
-        let room = self.room.request_ended(job, request);
-        self.give_back(room);
+    fn change_ended(&mut self, job: u32) {
+        if let Some(room) = self.room.request_ended(job) {
+            self.gate.changing -= 1;
+            self.give_back(room);
+        }
     }
 
     /// Gives room of the journal back. There is none to give when nothing can be noted any more.

@@ -69,8 +69,13 @@ impl Raid4Smr {
     pub(super) fn find_returning(&mut self, ctx: &mut Context<'_>) {
         for column in 0..self.contents.columns() {
             let port = self.rows.members.port(column);
+            if ctx.is_lost(port) {
+                // It may be gone since the journal was read.
+                self.rows.lost(port, &mut self.contents, ctx);
+                continue;
+            }
             let keeper = &self.notes.keeper;
-            if ctx.is_lost(port) || self.rows.members.state(column) != State::Out {
+            if self.rows.members.state(column) != State::Out {
                 continue;
             }
             let is_another = keeper.is_another(column, ctx);

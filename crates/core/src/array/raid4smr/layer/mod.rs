@@ -515,12 +515,14 @@ impl Layer for Raid4Smr {
     fn array(&self, now: Instant, is_lost: &dyn Fn(Port) -> bool) -> Option<ArrayStatus> {
         let mut status = self.rows.array_status(&self.contents, now, is_lost);
         self.rebuilds.tell_returning(&mut status);
+        status.slots = Some(self.directory.slots());
         Some(status)
     }
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
         self.rows.status(facts);
         facts.push(("map_entries", self.directory.map_entries()));
+        facts.push(("slots_left", self.directory.slots().0));
         facts.push(("unused_bytes", self.unused.bytes()));
     }
 }
