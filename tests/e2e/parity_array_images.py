@@ -17,7 +17,7 @@ BLOCKS = SIZE // BLOCK
 # Bands of 400 blocks, so that band rows are collected again and again.
 DISKS = (("home-0", "st5000as0011"), ("home-1", "st5000as0011"), ("home-2", "st5000as0011"),
          ("data", "wd-4tb-7200"), ("parity", "wd-4tb-7200"))
-KILLS = 4
+KILLS = 2
 
 
 def stack_file(placement):
@@ -88,8 +88,8 @@ def members(data):
 def damage(data):
     """A bit of each kind of block. A row of which the parity is flipped tells what stands in it; one of that is next."""
     parity = members(data)["parity"]
-    # Behind the journal and the log, which is as long as two rings with what lists their copies.
-    first_block = parity["superblocks"][0]["area_blocks"] + 2 * (parity["journal"]["ring_blocks"] + 2)
+    # Behind the journal and the log, which is as long as a ring with what lists the copies.
+    first_block = parity["superblocks"][0]["area_blocks"] + parity["journal"]["ring_blocks"] + 2
     array = inspect(data)
     rows = {}
     for name, held in zip(("home-0", "home-1", "home-2", "data"), array["held"]):
