@@ -354,6 +354,14 @@ impl Keeper {
         }
     }
 
+    /// True when a disk could be taken in now.
+    pub fn can_admit(&self, ctx: &Context<'_>) -> bool {
+        self.life == Life::Up
+            && !self.is_admitting()
+            && !ctx.is_read_only()
+            && self.ledger.failure().is_none()
+    }
+
     /// True while a disk is being taken in.
     pub fn is_admitting(&self) -> bool {
         self.admission.is_some()

@@ -70,9 +70,10 @@ pub struct Rows {
     failed_writes: VecDeque<u32>,
     /// A member was lost or has come back, which the layer has not heard of.
     pub(super) has_changed: bool,
-    /// Somebody keeps what the members have: that one was rebuilt must become durable before it counts, and
-    /// blocks that are found to be wrong are made right.
+    /// Somebody keeps what the members have: that one was rebuilt must become durable before it counts.
     pub(super) keeps_contents: bool,
+    /// Blocks that a read finds to be wrong are made right.
+    pub(super) repairs: bool,
     /// Rows that are rebuilt at once.
     pub(super) chunk_rows: u64,
     /// Rows in which a read has found a wrong block.
@@ -101,6 +102,7 @@ impl Rows {
             failed_writes: VecDeque::new(),
             has_changed: false,
             keeps_contents: false,
+            repairs: false,
             chunk_rows: CHUNK_ROWS,
             to_repair: Vec::new(),
             noting: Noting::default(),
@@ -277,6 +279,7 @@ impl Rows {
         while let Some(task) = next {
             let entry = &mut self.tasks[task];
             entry.leave_out_lost_rows(&self.members, map);
+            // Who notes it wants to know the parity too.
             if entry.note.is_none() {
                 entry.compute_parity(ctx);
             }
@@ -493,7 +496,7 @@ impl Rows {
             }
             ctx.release(into);
         }
-        if self.keeps_contents && matches!(entry.work, Work::Read { .. }) && !entry.bad.is_empty() {
+        if self.repairs && matches!(entry.work, Work::Read { .. }) && !entry.bad.is_empty() {
             self.to_repair.push(entry.rows);
         }
         let entry = &mut self.tasks[task];

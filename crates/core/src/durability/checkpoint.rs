@@ -160,10 +160,6 @@ impl Journal {
             let operations = self.write_strays_of_copies(ctx);
             let checkpoint = self.checkpoint.as_mut().expect("a checkpoint on its way");
             checkpoint.outstanding = operations;
-            if operations == 0 {
-                // The copy that had one is out since.
-                self.begin_pages(ctx);
-            }
             return;
         }
         let found = self.superblock;

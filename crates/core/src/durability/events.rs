@@ -21,7 +21,8 @@ pub enum JournalEvent {
     Refused(OpenError),
     /// Every record up to and with this place has been handed to the disk.
     Written(Lsn),
-    /// Answers that were held until it was recorded which copies are in may go out, and nothing was ever recorded else.
+    /// Which copies are in is recorded, and answers that waited for that may go out. Told where no record was ever
+    /// written; otherwise [`Written`](Self::Written) is.
     AnswersReleased,
     /// A flush has completed: the records appended and the data completed before it was asked for
     /// are durable.

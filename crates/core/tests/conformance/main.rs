@@ -96,16 +96,17 @@ fn play_durable_raid4smrs(amount: suite::Amount, lives: u64) {
                 let was_served = suite::lose(&kind, cut, port).unwrap();
                 assert!(was_served, "seed {seed}, cut and without member {port}");
                 starts += 1;
-                let then = (port + 1 + seed as usize / 2) % kind.disks.len();
-                if then != port {
-                    let case = suite::Case { closes: seed % 3 == 0, ..case };
-                    let was_served = suite::lose_in_turn(&kind, case, port, then).unwrap();
-                    assert!(was_served, "seed {seed}, cut and without {port}, then without {then}");
-                }
+                let others = kind.disks.len() - 1;
+                let then = (port + 1 + seed as usize / 2 % others) % kind.disks.len();
+                let case = suite::Case { closes: seed % 3 == 0, ..case };
+                let was_served = suite::lose_in_turn(&kind, case, port, then).unwrap();
+                assert!(was_served, "seed {seed}, cut and without {port}, then without {then}");
             }
         }
     }
-    println!("{starts} starts behind a cut and without a member");
+    println!(
+        "{starts} starts behind a cut and without a member, and as many with another one then"
+    );
 }
 
 #[test]

@@ -499,7 +499,8 @@ pub fn lose_after_a_cut(kind: &Kind, case: Case, port: usize) -> Result<bool, St
     lost.map_err(|stop| format!("port {port} lost behind a cut: {}", in_words(case, stop)))
 }
 
-/// The same behind a power cut, and with another disk when that one is back; true when requests were served each time.
+/// Plays one run in which a disk is lost behind a power cut, and another one when the first is back and has everything
+/// again; true when requests were served without each.
 ///
 /// # Errors
 /// The rule that was broken.

@@ -232,7 +232,7 @@ fn a_member_that_is_out_is_told_with_what_it_gets() {
             let page = disk.block(ARRAY_AREA.page());
             page[at..at + 9].copy_from_slice(&[1, partial, 0, 0, 0, 0, 0, 0, 0]);
             disk.fix(ARRAY_AREA.page());
-            fix_checkpoint(disk);
+            disk.fix_checkpoint(ARRAY_AREA);
             // The record that it has come back is not there any more.
             disk.block(record).fill(0);
         }
@@ -255,19 +255,6 @@ fn members_that_have_gone_on_without_each_other_are_refused() {
     let said = said(&apart);
     let problem = "two members have each gone on without the other";
     assert_eq!(said, [format!("first, second, third, spare: array: {problem}")]);
-}
-
-/// Makes the checksum of the checkpoint right again, in every copy of the superblock.
-fn fix_checkpoint(disk: &mut Blocks) {
-    let page = disk.block(ARRAY_AREA.page());
-    let length = u32::from_le_bytes(page[12..16].try_into().expect("4 bytes")).min(4032) as usize;
-    let checksum = crc32c::crc32c(&page[64..64 + length]);
-    for address in ARRAY_AREA.superblocks() {
-        let copy = disk.block(address);
-        copy[132..136].copy_from_slice(&checksum.to_le_bytes());
-        copy[136..144].copy_from_slice(&(length as u64).to_le_bytes());
-        disk.fix(address);
-    }
 }
 
 /// The checkpoint and records of all copies are whole and say what cannot be.
@@ -302,7 +289,7 @@ fn a_journal_that_says_what_cannot_be_is_damage() {
         for disk in &mut broken {
             disk.block(address)[64 + at] = byte;
             disk.fix(address);
-            fix_checkpoint(disk);
+            disk.fix_checkpoint(ARRAY_AREA);
         }
         let said = said(&broken);
         let is_named = |it: &String| it.starts_with("first: ") && it.ends_with(expected);
@@ -382,7 +369,7 @@ fn any_bytes_come_to_an_end() {
                 if fixed {
                     disk.fix(address);
                     if address == ARRAY_AREA.page() {
-                        fix_checkpoint(disk);
+                        disk.fix_checkpoint(ARRAY_AREA);
                     }
                 }
             }

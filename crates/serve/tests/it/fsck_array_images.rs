@@ -1,6 +1,6 @@
 //! Members of an array of copies, written by hand as the page of the format draws them.
 
-use crate::fsck_images::{Area, Blocks, Record, SET, words};
+use crate::fsck_images::{Area, Blocks, Record, SET, on_files, words};
 use imbrex_core::array::raid1::{Raid1Keeping, Raid1Layout};
 use imbrex_core::durability::block::{BlockKind, Header};
 use imbrex_core::durability::membership::{Listed, Membership};
@@ -8,7 +8,7 @@ use imbrex_core::durability::superblock::FEATURE_MIRRORED;
 use imbrex_core::durability::{DurabilitySettings, LayerKind};
 use imbrex_core::translation::{NOTHING, ZERO_SUM};
 use imbrex_core::units::Duration;
-use imbrex_serve::fsck::{Member, Shape};
+use imbrex_serve::fsck::Shape;
 use std::path::Path;
 
 pub const ARRAY_AREA: Area = Area { checkpoint: 3, ring: 8, features: FEATURE_MIRRORED };
@@ -142,19 +142,8 @@ fn table(disk: &mut Blocks, region: u64, data: &Blocks, is_older: bool) {
 
 /// The array on its disks; what is `None` is not there.
 pub fn array_on(dir: &Path, disks: &[Option<&Blocks>], blocks: u64, for_repair: bool) -> Shape {
-    let below = NAMES.iter().zip(disks).map(|(name, disk)| {
-        let shape = match disk {
-            None => Shape::Missing("nobody has it".to_owned()),
-            Some(disk) => {
-                let path = dir.join(name);
-                std::fs::write(&path, &disk.0).expect("a file");
-                Shape::Disk(Member::open(name, &path, for_repair).expect("a member"))
-            }
-        };
-        ((*name).to_owned(), shape)
-    });
     Shape::Raid1 {
-        below: below.collect(),
+        below: on_files(dir, &NAMES, disks, for_repair),
         columns: COLUMNS,
         layout: Box::new(array_layout(blocks)),
     }

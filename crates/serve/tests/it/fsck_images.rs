@@ -94,6 +94,19 @@ impl Blocks {
         block[4..8].copy_from_slice(&checksum.to_le_bytes());
     }
 
+    /// Makes the checksum of a checkpoint of one page right again, in every copy of the superblock.
+    pub fn fix_checkpoint(&mut self, area: Area) {
+        let page = self.block(area.page());
+        let length = u32::from_le_bytes(page[12..16].try_into().expect("4 bytes")).min(4032);
+        let checksum = crc32c::crc32c(&page[64..64 + length as usize]);
+        for address in area.superblocks() {
+            let copy = self.block(address);
+            copy[132..136].copy_from_slice(&checksum.to_le_bytes());
+            copy[136..144].copy_from_slice(&u64::from(length).to_le_bytes());
+            self.fix(address);
+        }
+    }
+
     pub fn journal(
         &mut self,
         area: Area,
@@ -301,4 +314,25 @@ pub fn stack(dir: &Path, flash: &Blocks, disk: &Blocks, for_repair: bool) -> Sha
         flash: Box::new(Shape::Disk(member("flash", flash))),
         backing: Box::new(Shape::PersistentCache(member("disk", disk))),
     }
+}
+
+/// Disks of an array as files; what is `None` is not there.
+pub fn on_files(
+    dir: &Path,
+    names: &[&str],
+    disks: &[Option<&Blocks>],
+    for_repair: bool,
+) -> Vec<(String, Shape)> {
+    let shape_of = |(name, disk): (&&str, &Option<&Blocks>)| {
+        let shape = match disk {
+            None => Shape::Missing("nobody has it".to_owned()),
+            Some(disk) => {
+                let path = dir.join(name);
+                std::fs::write(&path, &disk.0).expect("a file");
+                Shape::Disk(Member::open(name, &path, for_repair).expect("a member"))
+            }
+        };
+        ((*name).to_owned(), shape)
+    };
+    names.iter().zip(disks).map(shape_of).collect()
 }

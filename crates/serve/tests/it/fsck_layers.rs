@@ -329,7 +329,7 @@ fn a_checkpoint_that_says_what_cannot_be_is_damage() {
             let page = broken.block(image.area.page());
             page[64 + at..64 + at + bytes.len()].copy_from_slice(bytes);
             broken.fix(image.area.page());
-            fix_checkpoint(&mut broken, image.area);
+            broken.fix_checkpoint(image.area);
             let said = image.said(&broken);
             let expected = format!("{}: checkpoint: {expected}", image.name);
             assert!(said[0].starts_with(&expected), "{expected}: {said:?}");
@@ -386,20 +386,6 @@ fn a_record_that_says_what_cannot_be_is_damage() {
     }
 }
 
-/// Makes the checksum of a checkpoint of one page right again, in every copy of the superblock.
-fn fix_checkpoint(blocks: &mut Blocks, area: Area) {
-    let page = blocks.block(area.page());
-    let payload = u32::from_le_bytes(page[12..16].try_into().expect("4 bytes"));
-    let payload = payload.min(4032) as usize;
-    let checksum = crc32c::crc32c(&page[64..64 + payload]);
-    for address in area.superblocks() {
-        let copy = blocks.block(address);
-        copy[132..136].copy_from_slice(&checksum.to_le_bytes());
-        copy[136..144].copy_from_slice(&(payload as u64).to_le_bytes());
-        blocks.fix(address);
-    }
-}
-
 /// Random damage, with and without making the checksums right again. It must come to an end without
 /// a panic, and what is read through the layers too.
 #[test]
@@ -435,7 +421,7 @@ fn any_bytes_come_to_an_end() {
             if fixed {
                 broken.fix(address);
                 if address == area.page() {
-                    fix_checkpoint(&mut broken, area);
+                    broken.fix_checkpoint(area);
                 }
             }
         }

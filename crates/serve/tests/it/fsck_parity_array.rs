@@ -131,20 +131,6 @@ fn one_member_that_is_not_there_is_a_note_and_two_are_damage() {
     }
 }
 
-/// Makes the checksum of the checkpoint right again, in every copy of the superblock.
-fn fix_checkpoint(disk: &mut Blocks) {
-    let area = area();
-    let page = disk.block(area.page());
-    let length = u32::from_le_bytes(page[12..16].try_into().expect("4 bytes")).min(4032) as usize;
-    let checksum = crc32c::crc32c(&page[64..64 + length]);
-    for address in area.superblocks() {
-        let copy = disk.block(address);
-        copy[132..136].copy_from_slice(&checksum.to_le_bytes());
-        copy[136..144].copy_from_slice(&(length as u64).to_le_bytes());
-        disk.fix(address);
-    }
-}
-
 /// The checkpoint and records of both copies are whole and say what cannot be.
 #[test]
 fn a_journal_that_says_what_cannot_be_is_damage() {
@@ -193,7 +179,7 @@ fn a_journal_that_says_what_cannot_be_is_damage() {
         for disk in broken.iter_mut().skip(DATA) {
             disk.block(address)[64 + at] = byte;
             disk.fix(address);
-            fix_checkpoint(disk);
+            disk.fix_checkpoint(area());
         }
         let said = said(&broken);
         let is_named = |it: &String| it.starts_with("data: ") && it.ends_with(expected);
@@ -265,7 +251,7 @@ fn any_bytes_come_to_an_end() {
                 if fixed {
                     disk.fix(address);
                     if address == area.page() {
-                        fix_checkpoint(disk);
+                        disk.fix_checkpoint(area());
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Members of a parity array, written by hand as the page of the format draws them.
 
-use crate::fsck_images::{Area, Blocks, SET, words};
+use crate::fsck_images::{Area, Blocks, SET, on_files, words};
 use imbrex_core::array::raid4smr::{
     BandSource, FirstWrite, HomeBands, Placement, Raid4SmrLayout, Raid4SmrSettings, Raid4SmrShape,
     SlotOrder,
@@ -10,7 +10,7 @@ use imbrex_core::durability::membership::{Listed, Membership};
 use imbrex_core::durability::superblock::FEATURE_MIRRORED;
 use imbrex_core::durability::{DurabilitySettings, LayerKind};
 use imbrex_core::units::BlockCount;
-use imbrex_serve::fsck::{Member, Shape};
+use imbrex_serve::fsck::Shape;
 use std::path::Path;
 
 pub const HOMES: usize = 2;
@@ -207,16 +207,9 @@ fn bits(set: &[bool]) -> Vec<u8> {
 
 /// The array on its disks; what is `None` is not there.
 pub fn array_on(dir: &Path, disks: &[Option<&Blocks>], blocks: u64) -> Shape {
-    let below = NAMES.iter().zip(disks).map(|(name, disk)| {
-        let shape = match disk {
-            None => Shape::Missing("nobody has it".to_owned()),
-            Some(disk) => {
-                let path = dir.join(name);
-                std::fs::write(&path, &disk.0).expect("a file");
-                Shape::Disk(Member::open(name, &path, false).expect("a member"))
-            }
-        };
-        ((*name).to_owned(), shape)
-    });
-    Shape::Raid4Smr { below: below.collect(), blocks, shape: Box::new(shape_of(blocks)) }
+    Shape::Raid4Smr {
+        below: on_files(dir, &NAMES, disks, false),
+        blocks,
+        shape: Box::new(shape_of(blocks)),
+    }
 }

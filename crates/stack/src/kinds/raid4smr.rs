@@ -192,23 +192,23 @@ impl Raid4SmrConfig {
             let bands = Raid4Smr::bands_of(&settings, &homes, parity);
             bands.map_err(|error| wrong(&self.name, &error))
         };
-        let of_band_row = |bands: &HomeBands| bands.band_blocks() * settings.homes as u64;
-        let mut bands = bands_over(members.1)?;
+        let shorten = |mut bands: HomeBands| {
+            if let Some(blocks) = blocks {
+                let of_band_row = bands.band_blocks() * settings.homes as u64;
+                bands.shorten(blocks.0.div_ceil(of_band_row) + 1);
+            }
+            bands
+        };
+        let bands = shorten(bands_over(members.1)?);
         let Some(durability) = self.journal().and_then(|it| it.settings(world.options)) else {
             let slots = settings.data_capacity.unwrap_or(members.0.min(members.1));
             return Ok(LaidOut { bands, slots, members, keeping: None });
         };
         self.check_durable(world)?;
-        let shorten = |bands: &mut HomeBands| {
-            if let Some(blocks) = blocks {
-                bands.shorten(blocks.0.div_ceil(of_band_row(bands)) + 1);
-            }
-        };
-        shorten(&mut bands);
         // No more blocks are on the data disk than there are places.
         let places = BlockCount(bands.rows() * settings.homes as u64);
-        let most = members.0.min(members.1).min(places);
-        let most = settings.data_capacity.map_or(most, |capacity| capacity.min(most));
+        let capacity = settings.data_capacity.unwrap_or(places);
+        let most = members.0.min(members.1).min(places).min(capacity);
         let layout = Raid4SmrLayout::new(&durability, settings.homes, &bands, most.0);
         if durability.ring_blocks < layout.ring_blocks_min() {
             let (found, least) = (durability.ring_blocks, layout.ring_blocks_min());
@@ -217,8 +217,7 @@ impl Raid4SmrConfig {
         }
         let behind = |blocks: BlockCount| BlockCount(blocks.0.saturating_sub(layout.first_block()));
         let (data, parity) = (behind(members.0), behind(members.1));
-        let mut bands = bands_over(parity)?;
-        shorten(&mut bands);
+        let bands = shorten(bands_over(parity)?);
         let slots = settings.data_capacity.unwrap_or(data.min(parity).min(places));
         let lost_after = Duration::from_ms(self.lost_after_s.unwrap_or(LOST_AFTER_S) * 1000);
         let keeping = Some(Raid4SmrKeeping { durability, layout, lost_after });
@@ -322,13 +321,11 @@ impl Node for Raid4SmrConfig {
             return Err(self.too_much(asked.blocks, room));
         }
         let is_all = asked.blocks == room;
-        let LaidOut { mut bands, slots, members, keeping } =
+        let LaidOut { bands, slots, members, keeping } =
             self.lay_out(Some(asked.blocks), world, scale)?;
         if matches!(self.collect_at, None | Some(CollectAt::Band)) {
             settings.collect_at = Some(bands.band_blocks());
         }
-        let of_band_row = bands.band_blocks() * settings.homes as u64;
-        bands.shorten(asked.blocks.0.div_ceil(of_band_row) + 1);
         settings.offered = Some(asked.blocks);
         if keeping.is_some() {
             settings.data_capacity = Some(slots);

@@ -17,7 +17,6 @@ pub const TOKEN_COLLECTION: u64 = u64::MAX;
 pub const TOKEN_OPENED: u64 = u64::MAX - 1;
 /// That a member is out.
 pub const TOKEN_LOSS: u64 = u64::MAX - 2;
-
 /// That a member has all of its rows.
 pub const TOKEN_WHOLE: u64 = u64::MAX - 3;
 
@@ -33,8 +32,9 @@ pub struct Notes {
     settled: u64,
     /// What rows are about to have, on the parity disk.
     pub log: RedoLog,
-    /// Rows of writes, by their numbers, that are not in the log and may not be durable.
-    unlogged: BTreeMap<u64, Extent>,
+    /// Rows of writes that are not in the log and may not be durable: by the first of them the end and the number of
+    /// the write. No two overlap.
+    unlogged: BTreeMap<u64, (u64, u64)>,
     /// Losses that are not durable yet.
     losses: u32,
     /// Answers that wait for them; whether what is promised must be durable.
@@ -78,15 +78,16 @@ impl Notes {
         let is_out = |at: &u64| logged >> at & 1 == 0;
         let all = 0..rows.blocks.0;
         if let (Some(first), Some(last)) = (all.clone().find(is_out), all.rev().find(is_out)) {
-            let start = rows.start.0 + first;
-            self.unlogged.insert(number, Extent::new(start, last + 1 - first));
+            let start = rows.start.0;
+            self.unlogged.insert(start + first, (start + last + 1, number));
         }
     }
 
     /// True when rows may have blocks that are not durable and not in the log: these must be durable before other
     /// blocks of the rows are written.
     pub fn must_settle_first(&self, rows: Extent) -> bool {
-        self.unlogged.values().any(|other| other.overlaps(rows))
+        let last = self.unlogged.range(..rows.end().0).next_back();
+        last.is_some_and(|(_, (end, _))| *end > rows.start.0)
     }
 
     /// True when a flush would make writes durable that are not yet.
@@ -112,7 +113,7 @@ impl Notes {
         if before > self.settled {
             self.settled = before;
             self.log.settle(before);
-            self.unlogged = self.unlogged.split_off(&before);
+            self.unlogged.retain(|_, (_, number)| *number >= before);
             self.note(&Said::Settled { before }, ctx);
         }
     }

@@ -104,6 +104,7 @@ impl Raid1 {
             keeper = Keeper::journaled(&layout.copies(&sizes), keeping.durability);
             map = Copies::durable(columns, layout, keeping.memory_bytes);
             rows.keep_contents(layout.shape.rows());
+            rows.repairs = true;
             rows.lose_after(keeping.lost_after);
             rows.members.missed = Some(Missed::new(layout.shape));
             rebuilds = Rebuilds::new(layout.shape.rows());
@@ -473,11 +474,9 @@ impl Raid1 {
 
     /// Takes in the next member that was away and is there again.
     fn take_in_returning(&mut self, ctx: &mut Context<'_>) {
-        let may = self.keeper.life == Life::Up
-            && !self.keeper.is_admitting()
-            && !ctx.is_read_only()
-            && self.keeper.ledger.failure().is_none();
-        if may && let Some(next) = self.rebuilds.next_returning(&self.rows, ctx) {
+        if self.keeper.can_admit(ctx)
+            && let Some(next) = self.rebuilds.next_returning(&self.rows, ctx)
+        {
             let (port, map) = (self.rows.members.port(next.column), self.checkpoint_map());
             self.keeper.admit(port, None, map, ctx);
         }

@@ -530,3 +530,71 @@ impl Directory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::raid4smr::settings::{BandSource, SlotOrder};
+    use crate::disk::{Geometry, Media};
+    use crate::rng::Rng;
+    use crate::units::BlockCount;
+
+    /// Two homes with band rows of 12 places, so many of them and a spare one, and so many slots.
+    fn directory(band_rows: u64, slots: u64, collect_at: u64) -> (Directory, HomeBands) {
+        let settings = Raid4SmrSettings {
+            homes: 2,
+            spares: 0,
+            bands: BandSource::Assumed,
+            track_blocks: 3,
+            band_tracks: 2,
+            placement: Placement::Append,
+            first_write: FirstWrite::Rule,
+            collect_at: Some(collect_at),
+            slots: SlotOrder::Lowest,
+            data_capacity: None,
+            offered: None,
+        };
+        let home = Geometry::plain(BlockCount(6 * (band_rows + 1)), Media::Shingled);
+        let bands = HomeBands::new(&settings, &[&home, &home]).expect("bands");
+        (Directory::new(settings, &bands, slots), bands)
+    }
+
+    #[test]
+    fn a_place_that_a_crash_has_left_behind_gets_a_slot_when_no_other_is_left() {
+        let (mut directory, bands) = directory(1, 4, 9);
+        // The record of the block with place 3 was not written, and the next ones were.
+        for (block, place) in [(20, 0), (21, 1), (22, 2), (24, 4)] {
+            directory.replay_write((block, place), None, true).expect("a place");
+        }
+        for block in 30..37 {
+            assert!(matches!(directory.write(block, &bands, true), Target::Home(_)), "{block}");
+        }
+        let last = directory.write(40, &bands, true);
+        assert_eq!(last, Target::Slot { slot: 0, place: 3, is_new: true, was_live: false });
+        assert_eq!(
+            directory.find(40),
+            Target::Slot { slot: 0, place: 3, is_new: false, was_live: true }
+        );
+    }
+
+    #[test]
+    fn no_write_is_the_cause_of_more_collections_than_was_said() {
+        let mut rng = Rng::new(4, 9);
+        let mut most_seen = 0;
+        for turn in 0..200 {
+            let (slots, collect_at) = (1 + rng.below(12), 1 + rng.below(11));
+            let (mut directory, bands) = directory(3, slots, collect_at);
+            for _ in 0..60 {
+                let start = rng.below(36);
+                let blocks = Extent::new(start, 1 + rng.below(36 - start));
+                let most = directory.collections_most(blocks);
+                let all = blocks.start.0..blocks.end().0;
+                all.for_each(|block| _ = directory.write(block, &bands, true));
+                let decided = directory.take_decisions().count() as u64;
+                assert!(decided <= most, "{turn}: {decided} of {most} for {blocks:?}");
+                most_seen = most_seen.max(decided);
+            }
+        }
+        assert!(most_seen > 10, "at most {most_seen} at once");
+    }
+}

@@ -66,7 +66,6 @@ impl Raid4Smr {
     /// A request that has not begun goes on in two portions, which are the next.
     fn split(&mut self, job: u32, blocks: u64) {
         let word = Word::Portion(job).number();
-        debug_assert!(blocks > 1, "a ring that is too short for a block");
         let first = blocks.div_ceil(2);
         let halves = [(first, blocks - first), (0, first)];
         for (start, some) in halves {
@@ -374,9 +373,8 @@ impl Raid4Smr {
     /// Writes were made durable for those that wait. Where that has failed nothing can be promised any more.
     fn settled(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
         self.on_the_way.is_settling = false;
-        match result {
-            Ok(()) => {}
-            Err(error) => self.notes.keeper.ledger.fail(error),
+        if let Err(error) = result {
+            self.notes.keeper.ledger.fail(error);
         }
         for task in core::mem::take(&mut self.on_the_way.awaiting_settling) {
             self.rows.noting.wait(task);
@@ -505,6 +503,7 @@ impl Raid4Smr {
                 self.notes.keeper.life = Life::Draining;
                 let words = "the device goes down; it goes on at the next start";
                 self.rows.rest(words, &mut self.contents, ctx);
+                self.refuse_waiting("the device goes down", ctx);
             }
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.failed(error, ctx),
@@ -540,6 +539,7 @@ impl Raid4Smr {
     fn failed(&mut self, error: IoError, ctx: &mut Context<'_>) {
         self.notes.fail(error, ctx);
         self.rebuilds.give_up();
+        self.refuse_waiting("nothing can be recorded any more", ctx);
         self.rows.rest("nothing can be recorded any more", &mut self.contents, ctx);
         let mut waiting: Vec<(u64, u32)> = self.on_the_way.awaiting_note.drain().collect();
         waiting.sort_unstable();

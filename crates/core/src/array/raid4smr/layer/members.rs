@@ -113,7 +113,11 @@ impl Raid4Smr {
             return self.rows.replaced(port, command, &mut self.contents, ctx);
         }
         if self.notes.keeper.has_copy(port) {
-            return self.to_admit.push_back((port, Some(command)));
+            self.to_admit.push_back((port, Some(command)));
+            if self.notes.keeper.life != Life::Up || self.notes.failure().is_some() {
+                self.refuse_waiting("the array goes down, or cannot record anything any more", ctx);
+            }
+            return;
         }
         self.rows.members.replaced(port);
         self.note_members(ctx);
@@ -121,17 +125,18 @@ impl Raid4Smr {
         self.notes.keeper.answer_replaced(command, ctx);
     }
 
-    fn can_admit(&self, ctx: &Context<'_>) -> bool {
-        let keeper = &self.notes.keeper;
-        keeper.life == Life::Up
-            && !keeper.is_admitting()
-            && !ctx.is_read_only()
-            && keeper.ledger.failure().is_none()
+    /// New disks that wait to be taken in are not any more.
+    pub(super) fn refuse_waiting(&mut self, why: &str, ctx: &mut Context<'_>) {
+        for (_, command) in self.to_admit.drain(..) {
+            if let Some(command) = command {
+                ctx.answer_command(command, Err(CommandError::NotNow(why.into())));
+            }
+        }
     }
 
     /// True when the journal is to have a copy on a disk, which it gets in a moment in which nothing changes.
     pub(super) fn has_to_admit(&mut self, ctx: &Context<'_>) -> bool {
-        self.can_admit(ctx)
+        self.notes.keeper.can_admit(ctx)
             && (!self.to_admit.is_empty()
                 || self.rebuilds.next_returning(&self.rows, ctx).is_some())
     }

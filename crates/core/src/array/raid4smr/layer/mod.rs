@@ -85,7 +85,8 @@ impl Raid4Smr {
     /// what it knows where `keeping` says how.
     ///
     /// # Errors
-    /// When the settings do not fit the nodes.
+    /// When the settings do not fit the nodes. Panics when the ring of its journal is shorter than
+    /// [`Raid4SmrLayout::ring_blocks_min`](super::Raid4SmrLayout::ring_blocks_min).
     pub fn new(
         settings: Raid4SmrSettings,
         keeping: Option<Raid4SmrKeeping>,
@@ -133,6 +134,8 @@ impl Raid4Smr {
         };
         let mut rows = Rows::new(columns, settings.spares, false);
         if let Some(keeping) = keeping {
+            let least = keeping.layout.ring_blocks_min();
+            assert!(keeping.durability.ring_blocks >= least, "a ring of less than {least} blocks");
             rows.noting.is_on = true;
             rows.keep_contents(needed.0);
             rows.lose_after(keeping.lost_after);

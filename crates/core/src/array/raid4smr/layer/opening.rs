@@ -52,6 +52,9 @@ impl Raid4Smr {
                 self.find_returning(ctx);
                 // That members are not there must be recorded first.
                 self.note_members(ctx);
+                if self.notes.keeper.life == Life::Lost {
+                    return;
+                }
                 if self.notes.when_durable(TOKEN_OPENED, ctx) == When::Now {
                     self.end_opening(ctx);
                 }
