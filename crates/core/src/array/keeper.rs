@@ -242,7 +242,7 @@ impl Keeper {
 
     fn record(&mut self, record: MemberRecord, ctx: &mut Context<'_>) {
         self.recorded[usize::from(record.column)] = record;
-        if self.ledger.failure().is_none() && self.ledger.is_running() {
+        if self.ledger.takes_records() {
             let mut payload = Vec::new();
             record.put(&mut payload);
             self.ledger.record(RECORD_MEMBER, &payload, ctx);

@@ -25,8 +25,10 @@ pub enum Stage {
     Opening,
     /// It takes records. A volatile ledger is here from the start.
     Running,
-    /// It goes down.
+    /// It goes down, and takes records of what comes to its end.
     Closing,
+    /// Its last map is being written.
+    Sealing,
 }
 
 /// Whether a copy of a mirrored ledger counts.

@@ -142,6 +142,11 @@ impl<T> Ledger<T> {
         self.stage == Stage::Running && self.failure().is_none()
     }
 
+    /// True when the ledger takes records still: it is running, or goes down and has not its last map.
+    pub fn takes_records(&self) -> bool {
+        matches!(self.stage, Stage::Running | Stage::Closing) && self.failure().is_none()
+    }
+
     /// Why nothing can be made durable any more, if that is so. Sticky.
     #[inline]
     pub fn failure(&self) -> Option<IoError> {
@@ -311,7 +316,7 @@ impl<T> Ledger<T> {
                 self.stage = Stage::Shut;
                 Some(LedgerEvent::Refused(OpenError::Io(error)))
             }
-            Stage::Closing => {
+            Stage::Closing | Stage::Sealing => {
                 self.stage = Stage::Shut;
                 Some(LedgerEvent::Closed(Err(error)))
             }

@@ -72,6 +72,7 @@ impl<T> Ledger<T> {
     /// Writes the last map of a layer that has nothing under way, and marks the member as clean.
     /// [`Closed`](LedgerEvent::Closed) says when that is done.
     pub fn close(&mut self, map: Vec<u8>, ctx: &mut Context<'_>) {
+        self.stage = Stage::Sealing;
         if let Some(it) = self.journaled.as_deref_mut() {
             it.journal.close(map, ctx);
         }

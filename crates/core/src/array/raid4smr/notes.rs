@@ -2,7 +2,7 @@
 
 use super::records::Said;
 use super::redo_log::RedoLog;
-use crate::array::keeper::{Keeper, Life, Token};
+use crate::array::keeper::{Keeper, Token};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -130,12 +130,10 @@ impl Notes {
 
     /// Notes something.
     pub fn note(&mut self, said: &Said, ctx: &mut Context<'_>) {
-        // Collections come to their end while the array goes down.
-        let goes_down = self.keeper.life == Life::Draining;
-        let ledger = &mut self.keeper.ledger;
-        if (ledger.is_running() || goes_down) && ledger.failure().is_none() {
+        // What is under way comes to its end while the array goes down.
+        if self.keeper.ledger.takes_records() {
             let (kind, payload) = said.record();
-            ledger.record(kind, &payload, ctx);
+            self.keeper.ledger.record(kind, &payload, ctx);
         }
     }
 

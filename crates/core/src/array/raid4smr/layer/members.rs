@@ -26,7 +26,7 @@ impl Raid4Smr {
 
     /// Records which members are out. No answer goes out before that is durable.
     pub(super) fn note_members(&mut self, ctx: &mut Context<'_>) {
-        let may_record = self.keeps() && matches!(self.notes.keeper.ledger.stage(), Stage::Running);
+        let may_record = self.keeps() && self.notes.keeper.ledger.takes_records();
         if !may_record || self.notes.keeper.life == Life::Lost {
             return;
         }
