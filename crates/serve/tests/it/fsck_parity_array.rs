@@ -179,7 +179,7 @@ fn a_journal_that_says_what_cannot_be_is_damage() {
         for disk in broken.iter_mut().skip(DATA) {
             disk.block(address)[64 + at] = byte;
             disk.fix(address);
-            disk.fix_checkpoint(area());
+            disk.fix_checkpoint(area);
         }
         let said = said(&broken);
         let is_named = |it: &String| it.starts_with("data: ") && it.ends_with(expected);
@@ -251,7 +251,7 @@ fn any_bytes_come_to_an_end() {
                 if fixed {
                     disk.fix(address);
                     if address == area.page() {
-                        disk.fix_checkpoint(area());
+                        disk.fix_checkpoint(area);
                     }
                 }
             }

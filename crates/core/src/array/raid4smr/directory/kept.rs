@@ -119,15 +119,15 @@ impl Directory {
         Ok(())
     }
 
-    /// A record says that a band row lies elsewhere. Places in it have no slots from then on, but for those that
-    /// are `redirected` since.
+    /// A record says that a band row lies elsewhere, where the homes have the places `held`, counted from its
+    /// first. Places in it have no slots from then on, but for those that are `redirected` since.
     ///
     /// # Errors
-    /// When there is no such band row, or the place was not spare.
+    /// When there is no such band row or place in it, or what it goes to was not spare.
     pub fn replay_collected(
         &mut self,
-        band_row: u64,
-        to: u64,
+        (band_row, to): (u64, u64),
+        held: &[Place],
         redirected: impl Fn(Place) -> bool,
     ) -> Result<(), StateError> {
         if band_row as usize >= self.band_rows.len() || self.spare != to {
@@ -135,6 +135,9 @@ impl Directory {
         }
         self.spare = core::mem::replace(&mut self.band_rows[band_row as usize], to);
         let places = self.places_of(band_row);
+        if held.iter().any(|place| *place >= places.blocks.0) {
+            return Err(StateError::new("a place that is not there"));
+        }
         for place in places.start.0..places.end().0 {
             if !redirected(place)
                 && let Some(slot) = self.slot_of.remove(&place)
@@ -144,12 +147,14 @@ impl Directory {
             }
         }
         if !self.appends() {
-            for home in 0..self.homes {
-                let ends = (0..self.band_blocks).rev();
-                let is_live =
-                    |offset: &u64| self.live.get(places.start.0 + offset * self.homes + home);
-                let end = ends.clone().find(is_live).map_or(0, |last| last + 1);
-                self.written_ends[(band_row * self.homes + home) as usize] = end;
+            // Not what is live: a block that was zeroed while its band row was collected is there still, and in the
+            // parity.
+            let ends = (band_row * self.homes) as usize;
+            let ends = &mut self.written_ends[ends..ends + self.homes as usize];
+            ends.fill(0);
+            for place in held {
+                let end = &mut ends[(place % self.homes) as usize];
+                *end = (*end).max(place / self.homes + 1);
             }
         }
         Ok(())

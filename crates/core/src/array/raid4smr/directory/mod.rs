@@ -541,13 +541,22 @@ mod tests {
 
     /// Two homes with band rows of 12 places, so many of them and a spare one, and so many slots.
     fn directory(band_rows: u64, slots: u64, collect_at: u64) -> (Directory, HomeBands) {
+        directory_of(Placement::Append, band_rows, slots, collect_at)
+    }
+
+    fn directory_of(
+        placement: Placement,
+        band_rows: u64,
+        slots: u64,
+        collect_at: u64,
+    ) -> (Directory, HomeBands) {
         let settings = Raid4SmrSettings {
             homes: 2,
             spares: 0,
             bands: BandSource::Assumed,
             track_blocks: 3,
             band_tracks: 2,
-            placement: Placement::Append,
+            placement,
             first_write: FirstWrite::Rule,
             collect_at: Some(collect_at),
             slots: SlotOrder::Lowest,
@@ -575,6 +584,40 @@ mod tests {
             directory.find(40),
             Target::Slot { slot: 0, place: 3, is_new: false, was_live: true }
         );
+    }
+
+    /// Of a collection the homes have what was live when it was decided. Who writes before a block of it that was
+    /// zeroed since would destroy it, and it is in the parity.
+    #[test]
+    fn a_block_zeroed_while_it_was_collected_is_not_written_over_after_a_crash() {
+        let written = || {
+            let (mut directory, bands) = directory_of(Placement::Static, 1, 4, 2);
+            (0..12).for_each(|block| _ = directory.write(block, &bands, true));
+            (directory, bands)
+        };
+        let zero_all = |directory: &mut Directory| (0..12).for_each(|block| directory.zero(block));
+        let (mut served, bands) = written();
+        for block in [3, 5] {
+            assert!(matches!(served.write(block, &bands, true), Target::Slot { .. }));
+        }
+        let decided: Vec<Decision> = served.take_decisions().collect();
+        assert_eq!((decided.len(), decided[0].live.iter().all(|it| *it)), (1, true));
+        zero_all(&mut served);
+
+        let (mut found, bands) = written();
+        for (block, slot) in [(3, 0), (5, 1)] {
+            found.replay_write((block, block), Some(slot), true).expect("a slot");
+        }
+        zero_all(&mut found);
+        let held: Vec<Place> = (0..12).collect();
+        found.replay_collected((0, 0), &held, |_| false).expect("a collection");
+        for block in 0..12 {
+            let of_both = [&mut served, &mut found].map(|it| it.write(block, &bands, false));
+            assert_eq!(of_both[0], of_both[1], "block {block}");
+            let is_on_last_track = block >= 6;
+            assert_eq!(matches!(of_both[1], Target::Home(_)), is_on_last_track, "block {block}");
+        }
+        assert!(found.replay_collected((0, 1), &[12], |_| false).is_err());
     }
 
     #[test]

@@ -437,13 +437,11 @@ impl AfterCrash {
                 | Said::Adding => collecting.take(said),
                 Said::Collected { band_row, to, stamp } => {
                     let since = |place| redirected_by.get(&place).is_some_and(|by| by > stamp);
-                    directory.replay_collected(*band_row, *to, since)?;
+                    let held = collecting.end();
+                    directory.replay_collected((*band_row, *to), &held, since)?;
                     let rows = Extent::new(to * band_blocks, band_blocks);
                     contents.clear_homes(rows);
-                    for at in collecting.end() {
-                        if at >= band_blocks * homes {
-                            return Err(nonsense());
-                        }
+                    for at in held {
                         contents.hold((at % homes) as usize, rows.start.0 + at / homes, true);
                     }
                 }
