@@ -173,6 +173,7 @@ impl Rows {
                         let found = entry.part(entry.new[column], segment.rows);
                         ctx.copy(found, entry.part(into, segment.rows));
                     }
+                    self.verify_found(task, column, map, ctx);
                 }
                 self.end_task(task, map, ctx);
             }
@@ -239,6 +240,30 @@ impl Rows {
         });
         if wrong > 0 {
             entry.error.get_or_insert(IoError::Medium);
+            ctx.count(Counter::WrongBlocks, wrong);
+        }
+    }
+
+    /// Blocks of a column were found from others. One that is not what it must be cannot be read.
+    fn verify_found<M: RowMap>(
+        &mut self,
+        task: u32,
+        column: usize,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        let entry = &mut self.tasks[task];
+        let mut wrong = 0;
+        if map.redundancy() == Redundancy::Copies {
+            // A copy was looked at when it was read.
+            return;
+        }
+        for segment in &entry.segments {
+            let found = entry.part(entry.new[column], segment.rows);
+            map.find_wrong(column, segment.rows, found, ctx, &mut |_| wrong += 1);
+        }
+        if wrong > 0 {
+            entry.failure = Some(IoError::Medium);
             ctx.count(Counter::WrongBlocks, wrong);
         }
     }

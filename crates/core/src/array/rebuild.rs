@@ -255,7 +255,7 @@ impl Rows {
         let start = lacking.and_then(|row| map.next_held(column, row));
         let start = start.map_or(rows, |row| row.min(rows));
         // What is locked begins where the last rows have ended: a write there may be on its way.
-        let end = rows.min(start + self.chunk_rows);
+        let end = rows.min(start + self.chunk_rows).min(map.end_of_part(begun));
         let chunk = Extent::new(begun, end - begun);
         self.start_chunk(column, chunk, map, ctx);
         true

@@ -32,6 +32,17 @@ pub trait RowMap {
     /// The column with the parity of a row. Of copies it is no column that is written apart.
     fn parity_of(&self, row: u64) -> usize;
 
+    /// The end of the rows that work which begins in one may have to do with: tables of checksums, which other work
+    /// waits for, are worked on by themselves.
+    fn end_of_part(&self, _row: u64) -> u64 {
+        u64::MAX
+    }
+
+    /// True of rows whose writes the layer notes, where it does that.
+    fn is_noted(&self, _rows: Extent) -> bool {
+        true
+    }
+
     /// The columns beside parity whose blocks of a row are held.
     fn held(&self, row: u64) -> Columns;
 

@@ -283,7 +283,11 @@ impl Rows {
             if entry.note.is_none() {
                 entry.compute_parity(ctx);
             }
-            if self.noting.is_on && entry.work == Work::Write && entry.note.is_none() {
+            if self.noting.is_on
+                && entry.work == Work::Write
+                && entry.note.is_none()
+                && map.is_noted(entry.rows)
+            {
                 entry.step = Step::Noting;
                 return self.noting.wait(task);
             }

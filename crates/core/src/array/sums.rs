@@ -125,6 +125,17 @@ impl Sums {
         self.tables.len() as u32 - 1
     }
 
+    /// True when the table of a region is in memory.
+    pub fn is_known(&self, region: u64) -> bool {
+        let table = self.by_region.get(&region);
+        table.is_some_and(|table| self.tables[*table as usize].is_known)
+    }
+
+    /// Holds the table of a region, if it is in memory.
+    pub fn hold_known(&mut self, region: u64) -> bool {
+        self.is_known(region) && self.hold(region..=region)
+    }
+
     /// One who has held the table of a region needs it no more.
     pub fn release(&mut self, region: u64) {
         let table = self.by_region[&region];

@@ -116,6 +116,11 @@ impl RowMap for Copies {
         0
     }
 
+    fn end_of_part(&self, row: u64) -> u64 {
+        let tables = self.table_rows();
+        if row < tables { tables } else { self.rows }
+    }
+
     fn held(&self, _row: u64) -> Columns {
         Columns::first(self.columns)
     }

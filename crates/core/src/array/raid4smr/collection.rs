@@ -30,6 +30,8 @@ pub enum Step {
     Resetting,
     /// The band of a home is written.
     WritingBand,
+    /// Their checksums are written.
+    WritingTables,
     /// The homes are flushed.
     FlushingHomes,
     /// That they have what they will have becomes durable.

@@ -5,6 +5,9 @@ use super::contents::Contents;
 use super::directory::{Change, Changes, Decision, Directory, Place};
 use super::notes::{Notes, TOKEN_COLLECTION};
 use super::records::Said;
+use super::table_writes::{Behind, TableWrites};
+use super::word::Word;
+use crate::array::task::Piece;
 use crate::array::{RowMap, Rows};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
@@ -41,6 +44,7 @@ pub struct Around<'a, 'c> {
     /// Of each part that writes what it has changed in the directory.
     pub changes: &'a mut Vec<Changes>,
     pub notes: &'a mut Notes,
+    pub table_writes: &'a mut TableWrites,
     pub ctx: &'a mut Context<'c>,
 }
 
@@ -193,6 +197,7 @@ impl Collector {
             }
             Step::Resetting => collection.write_band(around),
             Step::WritingBand => collection.begin_home(collection.home + 1, around),
+            Step::WritingTables => collection.flush_homes(around),
             Step::FlushingHomes => collection.note(Step::NotingHomes, around),
             Step::NotingHomes => collection.add_to_parity(around),
             Step::Summing => collection.flush(around),
@@ -518,7 +523,7 @@ impl Collection {
         }
         self.home = home;
         if home == around.contents.data() {
-            return self.flush_homes(around);
+            return self.write_tables(around);
         }
         self.step = Step::ReadingBand;
         around.ctx.zero(self.band);
@@ -603,10 +608,27 @@ impl Collection {
             };
             self.asked += 1;
             let buffer = buffer.part(at, rows.blocks.0);
-            self.issue(column, Operation::Read, rows, buffer, around);
+            self.read(column, rows, buffer, around);
             has_read = true;
         }
         has_read
+    }
+
+    /// Reads blocks as a request would: what is wrong or cannot be read is found from others.
+    fn read(
+        &mut self,
+        column: usize,
+        of_rows: Extent,
+        buffer: BufferSlice,
+        around: &mut Around<'_, '_>,
+    ) {
+        let Around { contents, rows, ctx, .. } = around;
+        let word = Word::Collection(self.number).number();
+        let job = rows.jobs.begin_own(word, (Operation::Read, Cause::Cleaning), buffer);
+        let whole = Piece { in_request: 0, in_rows: 0, blocks: of_rows.blocks.0 };
+        self.outstanding += 1;
+        rows.read(job, column, of_rows, &[whole], *contents, ctx);
+        rows.jobs.end_part(job, Ok(()));
     }
 
     fn issue(
@@ -658,7 +680,22 @@ impl Collection {
         }
         let rows = Extent::new(self.target(around).start.0 + first, blocks);
         let buffer = self.band.part(first, blocks);
+        if let Some(sums) = &mut around.contents.sums {
+            sums.set_all(self.home, rows, buffer, around.ctx);
+        }
         self.issue(self.home, Operation::WRITE, rows, buffer, around);
+    }
+
+    /// Writes the checksums of the homes. The record of the collection has none.
+    fn write_tables(&mut self, around: &mut Around<'_, '_>) {
+        self.step = Step::WritingTables;
+        let target = self.target(around);
+        if let Some(sums) = &mut around.contents.sums {
+            self.outstanding += 1;
+            sums.change_all(target);
+            let tables = sums.changed(Some(target));
+            around.table_writes.begin(Behind::Collection(self.number), tables);
+        }
     }
 
     /// Makes durable what was written to the homes.

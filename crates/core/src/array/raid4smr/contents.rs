@@ -1,6 +1,8 @@
 //! What the members hold, as it is on the disks.
 
 use super::bands::HomeBands;
+use super::layout::Raid4SmrLayout;
+use super::row_sums::RowSums;
 use crate::array::bits::Bits;
 use crate::array::plan::{Method, Segment, add_segment};
 use crate::array::{Columns, Redundancy, RowMap};
@@ -8,7 +10,7 @@ use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::state::{StateError, StateReader, StateWriter};
-use crate::units::Lba;
+use crate::units::{BLOCK_BYTES, Lba};
 use alloc::vec::Vec;
 
 /// Which blocks of the homes and of the data disk are in the parity. A block of a home is from its first
@@ -22,6 +24,11 @@ pub struct Contents {
     slot_rows: u64,
     /// Where the rows of the data disk and of the parity disk begin.
     first_block: u64,
+    /// Where the tables of checksums begin there.
+    first_table_block: u64,
+    /// What the blocks must be; none where nothing is kept.
+    pub sums: Option<RowSums>,
+    scratch: Vec<u32>,
     /// What will hold of rows of homes when their parity has changed.
     prepared: Vec<bool>,
 }
@@ -36,18 +43,25 @@ impl Contents {
             slots: Bits::default(),
             slot_rows,
             first_block: 0,
+            first_table_block: 0,
+            sums: None,
+            scratch: Vec::new(),
             prepared: Vec::new(),
         }
     }
 
-    /// The rows of the data disk and the parity disk begin at this block.
-    pub fn begin_at(&mut self, first_block: u64) {
-        self.first_block = first_block;
+    /// What they hold is kept as a layout says, with tables of checksums of which so many bytes are in memory.
+    pub fn keep(&mut self, layout: &Raid4SmrLayout, memory_bytes: u64) {
+        self.first_block = layout.first_block();
+        self.first_table_block = layout.tables().start.0;
+        let first_row = self.bands.rows().max(self.slot_rows);
+        self.sums = Some(RowSums::new(layout, first_row, memory_bytes));
     }
 
     /// Adds what is in the parity to a checkpoint.
     pub fn put(&self, words: &mut StateWriter) {
         self.homes.iter().chain([&self.slots]).for_each(|bits| bits.put(words));
+        self.sums.iter().for_each(|sums| sums.written().put(words));
     }
 
     /// Takes back from a checkpoint what is in the parity.
@@ -59,6 +73,9 @@ impl Contents {
             *home = Bits::take(self.bands.rows(), words)?;
         }
         self.slots = Bits::take(self.slot_rows, words)?;
+        if let Some(sums) = &mut self.sums {
+            sums.restore_written(Bits::take(sums.rows().blocks.0, words)?);
+        }
         Ok(())
     }
 
@@ -79,6 +96,32 @@ impl Contents {
     /// Where the bands lie.
     pub fn bands(&self) -> &HomeBands {
         &self.bands
+    }
+
+    /// Slots of the data disk.
+    pub fn slot_rows(&self) -> u64 {
+        self.slot_rows
+    }
+
+    /// The rows of the tables of checksums, behind all others.
+    fn table_rows(&self) -> Extent {
+        let first_row = self.bands.rows().max(self.slot_rows);
+        self.sums.as_ref().map_or(Extent::new(first_row, 0), RowSums::rows)
+    }
+
+    /// True when the table in a row was written.
+    fn has_table(&self, row: u64) -> bool {
+        self.sums.as_ref().is_some_and(|sums| {
+            let at = row.checked_sub(sums.rows().start.0);
+            at.is_some_and(|at| sums.written().get(at))
+        })
+    }
+
+    /// The first row from `row` on with a table that was written.
+    fn next_table(&self, row: u64) -> Option<u64> {
+        let sums = self.sums.as_ref()?;
+        let first = sums.rows().start.0;
+        Some(first + sums.written().next_set(row.saturating_sub(first))?)
     }
 
     /// The column of the data disk.
@@ -142,9 +185,18 @@ impl RowMap for Contents {
     fn rows_of(&self, column: usize) -> u64 {
         match column {
             home if home < self.homes.len() => self.bands.rows(),
-            data if data == self.data() => self.slot_rows,
-            _ => self.bands.rows().max(self.slot_rows),
+            data if data == self.data() && self.sums.is_none() => self.slot_rows,
+            _ => self.table_rows().end().0,
         }
+    }
+
+    fn end_of_part(&self, row: u64) -> u64 {
+        let tables = self.table_rows();
+        if row < tables.start.0 { tables.start.0 } else { tables.end().0 }
+    }
+
+    fn is_noted(&self, rows: Extent) -> bool {
+        rows.start < self.table_rows().start
     }
 
     fn parity_of(&self, _row: u64) -> usize {
@@ -154,7 +206,7 @@ impl RowMap for Contents {
     fn held(&self, row: u64) -> Columns {
         let homes = self.homes.iter().enumerate();
         let homes = homes.filter(|(_, home)| home.get(row));
-        let slot = self.slots.get(row).then_some(self.data());
+        let slot = (self.slots.get(row) || self.has_table(row)).then_some(self.data());
         let all = homes.map(|(home, _)| home).chain(slot);
         all.fold(Columns::NONE, |all, column| all.or(Columns::of(column)))
     }
@@ -162,7 +214,14 @@ impl RowMap for Contents {
     fn place_of(&self, column: usize, row: u64) -> (Lba, u64) {
         match column < self.homes.len() {
             true => self.bands.place_of(column, row),
-            false => (Lba(self.first_block + row), u64::MAX),
+            false => match row.checked_sub(self.table_rows().start.0) {
+                Some(table) if self.sums.is_some() => {
+                    (Lba(self.first_table_block + table), u64::MAX)
+                }
+                _ => {
+                    (Lba(self.first_block + row), self.end_of_part(row).saturating_sub(row).max(1))
+                }
+            },
         }
     }
 
@@ -175,15 +234,23 @@ impl RowMap for Contents {
                 let is_zone = self.bands.zone_of(home, band).is_some();
                 Some(if is_zone { row.max(band * self.bands.band_blocks()) } else { next })
             }
-            data if data == self.data() => self.slots.next_set(row),
+            data if data == self.data() => {
+                self.slots.next_set(row).or_else(|| self.next_table(row))
+            }
             _ => {
                 let all = self.homes.iter().chain([&self.slots]);
-                all.filter_map(|bits| bits.next_set(row)).min()
+                all.filter_map(|bits| bits.next_set(row)).min().or_else(|| self.next_table(row))
             }
         }
     }
 
     fn end_of_held(&self, column: usize) -> u64 {
+        if column >= self.data()
+            && let Some(end) =
+                self.sums.as_ref().map(|sums| sums.written().end()).filter(|it| *it > 0)
+        {
+            return self.table_rows().start.0 + end;
+        }
         let all = self.homes.iter().chain([&self.slots]).map(Bits::end);
         // The parity disk, behind them all, has as much as the longest.
         let end = all.clone().nth(column).or(all.max()).unwrap_or_default();
@@ -196,7 +263,13 @@ impl RowMap for Contents {
         is_first.then(|| self.bands.zone_of(column, row / band_blocks)).flatten()
     }
 
-    fn wrote(&mut self, column: usize, rows: Extent, _: BufferSlice, _: &Context<'_>) {
+    fn wrote(&mut self, column: usize, rows: Extent, data: BufferSlice, ctx: &Context<'_>) {
+        if !self.is_noted(rows) {
+            let sums = self.sums.iter_mut();
+            return sums
+                .for_each(|sums| (rows.start.0..rows.end().0).for_each(|row| sums.wrote(row)));
+        }
+        self.sums.iter_mut().for_each(|sums| sums.set_all(column, rows, data, ctx));
         let bits = match column {
             home if home < self.homes.len() => &mut self.homes[home],
             _ => &mut self.slots,
@@ -204,6 +277,50 @@ impl RowMap for Contents {
         for row in rows.start.0..rows.end().0 {
             bits.set(row, true);
         }
+    }
+
+    fn is_unsure(&mut self, rows: Extent) {
+        self.sums.iter_mut().for_each(|sums| sums.forget(rows));
+    }
+
+    fn hold_sums(&mut self, rows: Extent) -> bool {
+        self.sums.as_mut().is_none_or(|sums| sums.hold(rows))
+    }
+
+    fn release_sums(&mut self, rows: Extent) {
+        self.sums.iter_mut().for_each(|sums| sums.release(rows));
+    }
+
+    fn find_wrong(
+        &mut self,
+        column: usize,
+        rows: Extent,
+        data: BufferSlice,
+        ctx: &Context<'_>,
+        wrong: &mut dyn FnMut(u64),
+    ) {
+        let Some(sums) = &self.sums else { return };
+        if !self.is_noted(rows) {
+            let Some(bytes) = ctx.metadata(data) else { return };
+            for (row, block) in (rows.start.0..).zip(bytes.chunks_exact(BLOCK_BYTES as usize)) {
+                if self.has_table(row) && !sums.is_table(row, block, ctx) {
+                    wrong(row);
+                }
+            }
+            return;
+        }
+        if column == self.parity() {
+            return;
+        }
+        let mut found = core::mem::take(&mut self.scratch);
+        found.clear();
+        ctx.checksum(data, &mut found);
+        for (row, sum) in (rows.start.0..).zip(&found) {
+            if self.held(row).has(column) && !sums.is_right(column, row, *sum) {
+                wrong(row);
+            }
+        }
+        self.scratch = found;
     }
 
     fn plan_own(&self, rows: Extent, segments: &mut Vec<Segment>) {

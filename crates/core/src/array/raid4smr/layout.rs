@@ -1,16 +1,20 @@
 //! Where a durable RAID 4SMR keeps what.
 
 use super::bands::HomeBands;
-use crate::array::COLUMNS_MAX;
 use crate::array::bits::Bits;
 use crate::array::member_record::MEMBER_BYTES;
 use crate::array::raid4smr::records::collection_records;
+use crate::array::{COLUMNS_MAX, RegionShape};
+use crate::checksums::SUMS_PER_PAGE;
 use crate::durability::superblock::FEATURE_MIRRORED;
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
 use crate::layer::Port;
 use crate::units::{BlockCount, Duration};
 use alloc::vec::Vec;
+
+/// Tables of an array of at least so many rows.
+const TABLES_MIN: u64 = 16;
 
 /// How a RAID 4SMR keeps what it knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +23,8 @@ pub struct Raid4SmrKeeping {
     pub durability: DurabilitySettings,
     /// Where that is.
     pub layout: Raid4SmrLayout,
+    /// Memory for tables of checksums that are not about to be written.
+    pub memory_bytes: u64,
     /// A member of which an operation takes longer is lost.
     pub lost_after: Duration,
 }
@@ -36,13 +42,19 @@ pub struct Raid4SmrShape {
     pub appends: bool,
 }
 
-/// The journal comes first on the data disk and on the parity disk, then the log on the parity disk, then their rows.
+/// The journal comes first on the data disk and on the parity disk, then the log on the parity disk, then on both the
+/// tables of checksums, then their rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Raid4SmrLayout {
     /// Blocks of the area of the journal.
     pub journal_blocks: u64,
     checkpoint_blocks: u64,
     ring_blocks: u64,
+    /// Checksums of a row: of every home, and of the slot.
+    pub row_words: u64,
+    /// Rows of which a table, a block, has the checksums. A small array has several tables too.
+    pub table_rows: u64,
+    tables: u64,
     /// Journal blocks for the collection of a band row.
     pub collection_room: u64,
 }
@@ -63,12 +75,25 @@ impl Raid4SmrLayout {
         let of_slots = Bits::bytes_max(slots) + 24 * slots;
         let of_bands = 8 * band_rows * (1 + homes);
         let members = (1 + COLUMNS_MAX * MEMBER_BYTES) as u64;
-        let bytes = members + 64 + of_places + bits + of_slots + of_bands;
+        let row_words = homes + 1;
+        let rows = bands.rows().max(slots);
+        let table_rows = (rows / TABLES_MIN).clamp(1, SUMS_PER_PAGE as u64 / row_words);
+        let tables = rows.div_ceil(table_rows);
+        let of_tables = Bits::bytes_max(tables);
+        let bytes = members + 64 + of_places + bits + of_slots + of_bands + of_tables;
         let checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
         let ring_blocks = durability.ring_blocks;
         let journal_blocks = JournalSettings::area_blocks_for(checkpoint_blocks, ring_blocks);
         let collection_room = collection_records(bands.band_blocks(), homes);
-        Raid4SmrLayout { journal_blocks, checkpoint_blocks, ring_blocks, collection_room }
+        Raid4SmrLayout {
+            journal_blocks,
+            checkpoint_blocks,
+            ring_blocks,
+            row_words,
+            table_rows,
+            tables,
+            collection_room,
+        }
     }
 
     /// The log on the parity disk, as long as a ring: an entry has the blocks of a portion of a request at most, and a
@@ -77,10 +102,21 @@ impl Raid4SmrLayout {
         Extent::new(self.journal_blocks, self.ring_blocks)
     }
 
+    /// The tables of checksums, on the data disk and on the parity disk.
+    pub fn tables(&self) -> Extent {
+        Extent::new(self.log().end().0, self.tables)
+    }
+
+    /// How words are cut into tables, each a region of which one block is the table.
+    pub fn table_shape(&self) -> RegionShape {
+        let words = self.table_rows * self.row_words;
+        RegionShape::new(self.tables * words, words)
+    }
+
     /// Where the rows of the data disk and of the parity disk begin. The data disk has nothing in the place of the
     /// log, so that both are alike.
     pub fn first_block(&self) -> u64 {
-        self.log().end().0
+        self.tables().end().0
     }
 
     /// Journal blocks for so many blocks that are changed at once, and the collections that they are the cause of.

@@ -19,8 +19,10 @@ mod records;
 mod recovery;
 mod redo_log;
 mod room;
+mod row_sums;
 mod settings;
 mod slots;
+mod table_writes;
 mod word;
 
 pub use bands::HomeBands;

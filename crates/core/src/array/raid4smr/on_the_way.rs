@@ -41,6 +41,8 @@ pub enum Quiet {
     No,
     /// What is under way comes to its end.
     Wanted,
+    /// Tables of checksums are written.
+    Tables,
     /// The members are flushed.
     Flushing,
 }

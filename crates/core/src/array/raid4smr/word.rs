@@ -21,6 +21,12 @@ pub enum Word {
     Progress,
     /// They are flushed because a member has all of its rows.
     Whole,
+    /// A table of checksums is read.
+    TableRead(u64),
+    /// A table of checksums is written.
+    TableWritten(u64),
+    /// The members are flushed behind tables of checksums, while the array comes up.
+    Opening,
 }
 
 impl Word {
@@ -38,6 +44,9 @@ impl Word {
             Word::Settle => (6, 0),
             Word::Progress => (7, 0),
             Word::Whole => (8, 0),
+            Word::TableRead(table) => (9, table),
+            Word::TableWritten(table) => (10, table),
+            Word::Opening => (11, 0),
         };
         kind << Word::SHIFT | number
     }
@@ -54,7 +63,10 @@ impl Word {
             5 => Word::Log(of_kind as u32),
             6 => Word::Settle,
             7 => Word::Progress,
-            _ => Word::Whole,
+            8 => Word::Whole,
+            9 => Word::TableRead(of_kind),
+            10 => Word::TableWritten(of_kind),
+            _ => Word::Opening,
         }
     }
 }

@@ -47,7 +47,12 @@ fn kind(
     let bands = HomeBands::new(&settings, &[&home, &home, &home]).expect("bands");
     let keeping = durability.map(|durability| {
         let layout = Raid4SmrLayout::new(&durability, HOMES, &bands, slots);
-        Raid4SmrKeeping { durability, layout, lost_after: Duration::from_ms(60_000) }
+        Raid4SmrKeeping {
+            durability,
+            layout,
+            memory_bytes: 1 << 12,
+            lost_after: Duration::from_ms(60_000),
+        }
     });
     let journal_blocks = keeping.map_or(0, |keeping| keeping.layout.first_block());
     let plain = Geometry::plain(BlockCount(150 + journal_blocks), Media::Conventional);

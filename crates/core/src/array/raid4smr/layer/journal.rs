@@ -10,6 +10,7 @@ use crate::array::plan::Method;
 use crate::array::raid4smr::notes::{TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED, TOKEN_WHOLE};
 use crate::array::raid4smr::on_the_way::{Logging, Quiet};
 use crate::array::raid4smr::records::{Logged, Said, Written, WrittenBlock};
+use crate::array::raid4smr::table_writes::Behind;
 use crate::array::raid4smr::word::Word;
 use crate::array::rows::Ended;
 use crate::array::{Columns, RowMap};
@@ -290,7 +291,9 @@ impl Raid4Smr {
             Word::Progress => self.progress_flushed(result, ctx),
             Word::Whole => self.whole_flushed(result, ctx),
             Word::Collection(number) => self.collector.ended(number, result),
-            Word::Portion(_) => unreachable!("a portion is a job"),
+            Word::TableWritten(table) => self.table_written(table, result),
+            Word::Opening => self.tables_flushed(result, ctx),
+            Word::Portion(_) | Word::TableRead(_) => unreachable!("it is a job"),
         }
     }
 
@@ -319,7 +322,7 @@ impl Raid4Smr {
                 self.job_ended(ended, ctx);
             } else if let Some(event) = self.notes.keeper.ledger.next_event() {
                 self.handle(event, ctx);
-            } else if !self.make_quiet(ctx) && !self.take_held_back(ctx) {
+            } else if !self.tables_on(ctx) && !self.make_quiet(ctx) && !self.take_held_back(ctx) {
                 break;
             }
         }
@@ -352,6 +355,14 @@ impl Raid4Smr {
                 Word::Portion(whole) => {
                     self.change_ended(number);
                     return self.rows.jobs.end_part(whole, result);
+                }
+                Word::TableRead(table) => {
+                    return self.table_read(table, request.buffer, result, ctx);
+                }
+                Word::Collection(number) => {
+                    self.collector.ended(number, result);
+                    let (collector, mut around) = self.around(ctx);
+                    return collector.go_on(&mut around);
                 }
                 _ => return self.own_ended(Ended::of(word, result), ctx),
             },
@@ -443,14 +454,15 @@ impl Raid4Smr {
                 false
             }
             Quiet::Wanted => {
-                self.gate.quiet = Quiet::Flushing;
+                self.gate.quiet = Quiet::Tables;
                 if self.notes.keeper.life == Life::Draining {
                     self.rebuilds.begin_to_close(&self.rows);
                 }
-                self.flush_members(Word::Quiet, ctx);
+                let changed = self.contents.sums.as_ref().map(|sums| sums.changed(None));
+                self.table_writes.begin(Behind::Checkpoint, changed.unwrap_or_default());
                 true
             }
-            Quiet::Flushing => false,
+            Quiet::Tables | Quiet::Flushing => false,
         }
     }
 

@@ -3,6 +3,7 @@
 mod journal;
 mod members;
 mod opening;
+mod tables;
 
 use super::bands::HomeBands;
 use super::collection::Waiting;
@@ -17,6 +18,7 @@ use super::recovery::AfterCrash;
 use super::redo_log::RedoLog;
 use super::room::Room;
 use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
+use super::table_writes::TableWrites;
 use crate::array::keeper::{Keeper, Life};
 use crate::array::raid::check_spares;
 use crate::array::read_runs::ReadRuns;
@@ -65,6 +67,7 @@ pub struct Raid4Smr {
     /// Band rows may have become due while nothing could be collected.
     may_be_due: bool,
     after_crash: Option<AfterCrash>,
+    table_writes: TableWrites,
     rebuilds: Rebuilds,
     /// Disks that the journal is to have a copy on, with the commands that have put new ones in.
     to_admit: VecDeque<(Port, Option<CommandId>)>,
@@ -142,7 +145,9 @@ impl Raid4Smr {
         }
         let log = RedoLog::new(keeping.map_or(Extent::EMPTY, |it| it.layout.log()));
         let mut contents = Contents::new(bands.clone(), homes, slots);
-        contents.begin_at(first_block);
+        if let Some(keeping) = keeping {
+            contents.keep(&keeping.layout, keeping.memory_bytes);
+        }
         let layer = Raid4Smr {
             notes: Notes::new(keeper, log),
             on_the_way: OnTheWay::default(),
@@ -150,6 +155,7 @@ impl Raid4Smr {
             room: Room::new(keeping.map(|it| it.layout)),
             may_be_due: false,
             after_crash: None,
+            table_writes: TableWrites::default(),
             rebuilds: Rebuilds::new(needed.0),
             to_admit: VecDeque::new(),
             collector: Collector::new(bands.band_rows() - 1),
@@ -188,7 +194,7 @@ impl Raid4Smr {
         Some(Raid4SmrShape {
             layout: *self.room.layout()?,
             bands: self.contents.bands().clone(),
-            slots: self.contents.rows_of(self.contents.data()),
+            slots: self.contents.slot_rows(),
             appends: self.directory.appends(),
         })
     }
@@ -197,8 +203,9 @@ impl Raid4Smr {
         &'a mut self,
         ctx: &'a mut Context<'c>,
     ) -> (&'a mut Collector, Around<'a, 'c>) {
-        let Raid4Smr { directory, contents, rows, collector, changes, notes, .. } = self;
-        (collector, Around { directory, contents, rows, changes, notes, ctx })
+        let Raid4Smr { directory, contents, rows, collector, changes, notes, table_writes, .. } =
+            self;
+        (collector, Around { directory, contents, rows, changes, notes, table_writes, ctx })
     }
 
     fn can_collect(&self) -> bool {

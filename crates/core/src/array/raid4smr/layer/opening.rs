@@ -7,6 +7,7 @@ use crate::array::members::State;
 use crate::array::raid4smr::notes::TOKEN_OPENED;
 use crate::array::raid4smr::records::{Said, Written};
 use crate::array::raid4smr::recovery::AfterCrash;
+use crate::array::raid4smr::table_writes::Behind;
 use crate::array::raid4smr::word::Word;
 use crate::array::{Redundancy, RowMap};
 use crate::durability::Recovery;
@@ -49,6 +50,7 @@ impl Raid4Smr {
                 }
             }
             LedgerEvent::Opened => {
+                self.know_set();
                 self.find_returning(ctx);
                 // That members are not there must be recorded first.
                 self.note_members(ctx);
@@ -70,7 +72,14 @@ impl Raid4Smr {
         ctx.opened(Err(error));
     }
 
+    /// The set is known: tables of checksums of another one are not taken.
+    fn know_set(&mut self) {
+        let set = self.notes.keeper.ledger.set();
+        self.contents.sums.iter_mut().for_each(|sums| sums.of_set(set));
+    }
+
     fn take_back(&mut self, recovery: &Recovery, ctx: &mut Context<'_>) -> Result<(), OpenError> {
+        self.know_set();
         let columns = self.contents.columns();
         let rest = self.notes.keeper.take_map(&recovery.checkpoint, columns)?;
         let mut words = StateReader::new(rest);
@@ -150,9 +159,19 @@ impl Raid4Smr {
         if after.is_over() {
             self.after_crash = None;
             self.collector.restore(self.directory.band_rows());
-            let map = self.checkpoint_map();
-            self.notes.keeper.ledger.begin(map, ctx);
+            // The records are gone behind the next checkpoint, and with them the checksums that they have.
+            let changed = self.contents.sums.as_ref().map(|sums| sums.changed(None));
+            self.table_writes.begin(Behind::Opening, changed.unwrap_or_default());
         }
+    }
+
+    /// The checksums that the records had are in the tables.
+    pub(super) fn tables_flushed(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        if let Err(error) = result {
+            return self.refuse(OpenError::Io(error), ctx);
+        }
+        let map = self.checkpoint_map();
+        self.notes.keeper.ledger.begin(map, ctx);
     }
 
     /// Says that the array is up.

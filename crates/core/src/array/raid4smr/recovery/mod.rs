@@ -70,6 +70,8 @@ pub struct AfterCrash {
     said: Vec<Said>,
     /// By record and block whether the block was found to be there.
     is_there: Vec<Vec<bool>>,
+    /// The checksum of what was found in the place of one that is not.
+    found: Vec<Vec<Option<u32>>>,
     doubts: Vec<Doubt>,
     /// What the log says, where a member is missing.
     from_log: Option<FromLog>,
@@ -101,6 +103,7 @@ impl AfterCrash {
     ) -> AfterCrash {
         let mut after = AfterCrash {
             is_there: said.iter().map(|it| vec![true; blocks_of(it)]).collect(),
+            found: said.iter().map(|it| vec![None; blocks_of(it)]).collect(),
             said,
             doubts: Vec::new(),
             from_log: None,
@@ -155,7 +158,9 @@ impl AfterCrash {
                             Some(slot) => (contents.data(), slot),
                             None => (directory.home_of(block.place), home),
                         };
-                        if row >= contents.rows_of(column) {
+                        let is_slot = column == contents.data();
+                        if row >= contents.rows_of(column) || is_slot && row >= contents.slot_rows()
+                        {
                             continue;
                         }
                         self.is_there[record][at] = false;
@@ -355,6 +360,7 @@ impl AfterCrash {
         for ((record, block), sum) in check.of.iter().zip(sums) {
             if let Said::Write(written) = &self.said[*record] {
                 self.is_there[*record][*block] = written.blocks[*block].sum == sum;
+                self.found[*record][*block] = Some(sum);
             }
         }
     }
@@ -411,13 +417,18 @@ impl AfterCrash {
                             redirected_by.insert(block.place, block.stamp);
                         }
                         directory.replay_write((block.block, block.place), block.slot, applies)?;
-                        if !is_there {
-                            continue;
-                        }
                         let (column, row) = match block.slot {
                             Some(slot) => (contents.data(), slot),
                             None => (directory.home_of(block.place), directory.row_of(block.place)),
                         };
+                        let found = self.found[record][at];
+                        let sum = if is_there { Some(block.sum) } else { found };
+                        if let (Some(sums), Some(sum)) = (&mut contents.sums, sum) {
+                            sums.set(column, row, sum);
+                        }
+                        if !is_there {
+                            continue;
+                        }
                         contents.hold(column, row, true);
                         if column == contents.data() {
                             collecting.wrote_slot(row, block.sum);
@@ -441,6 +452,10 @@ impl AfterCrash {
                     directory.replay_collected((*band_row, *to), &held, since)?;
                     let rows = Extent::new(to * band_blocks, band_blocks);
                     contents.clear_homes(rows);
+                    if let Some(sums) = &mut contents.sums {
+                        sums.forget_unset_homes(rows);
+                        sums.wrote_all(rows);
+                    }
                     for at in held {
                         contents.hold((at % homes) as usize, rows.start.0 + at / homes, true);
                     }
@@ -455,6 +470,8 @@ impl AfterCrash {
             let rows = Extent::new(to * band_blocks, band_blocks);
             self.spare = collecting.spare_rows(rows, contents).ok_or_else(nonsense)?;
             contents.clear_homes(rows);
+            // One of the two copies of its tables may have been written.
+            contents.sums.iter_mut().for_each(|sums| sums.change_all(rows));
             self.rows.extend(rows.start.0..rows.end().0);
             self.uncollected = rows;
         }
