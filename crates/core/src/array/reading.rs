@@ -97,7 +97,9 @@ impl Rows {
         }
         let entry = &mut self.tasks[task];
         entry.step = Step::Reading;
-        if let Work::Look { column, into, .. } = entry.work {
+        if let Work::Look { column, into, .. } = entry.work
+            && entry.bad.is_empty()
+        {
             let (to, rows) = ((column, self.members.port(column)), entry.rows);
             let (owner, operation) = (Owner::Task(task), (Operation::Read, entry.cause));
             entry.outstanding += self.operations.issue(owner, to, operation, rows, into, map, ctx);
@@ -114,14 +116,13 @@ impl Rows {
         let entry = &mut self.tasks[task];
         if entry.segments.iter().any(|segment| segment.method == Method::Impossible) {
             entry.failure = entry.failure.or(entry.error).or(Some(IoError::Lost));
-            if entry.work != Work::Write {
-                return self.reading_ended(task, map, ctx);
+            match entry.work {
+                Work::Write => {}
+                Work::Own { .. } => return self.end_task(task, map, ctx),
+                _ => return self.reading_ended(task, map, ctx),
             }
         }
         entry.error = None;
-        if matches!(entry.work, Work::Own { .. }) && entry.failure.is_some() {
-            return self.end_task(task, map, ctx);
-        }
         let read = entry.segments.iter().fold(Columns::NONE, |all, it| all.or(it.read));
         for column in read.iter() {
             self.tasks[task].make_old(column, ctx);
@@ -165,8 +166,8 @@ impl Rows {
                 Some(_) => entry.step = Step::Ready,
                 None => self.begin_writing(task, map, ctx),
             },
-            Work::Read { column, into, .. } => {
-                if entry.failure.is_none() {
+            Work::Read { column, into, .. } | Work::Look { column, into, .. } => {
+                if entry.failure.is_none() && !entry.segments.is_empty() {
                     entry.compute_column(column, ctx);
                     for segment in &entry.segments {
                         ctx.count(Counter::DegradedReadBlocks, segment.rows.blocks.0);
@@ -178,7 +179,6 @@ impl Rows {
                 self.end_task(task, map, ctx);
             }
             Work::Own { .. } => self.begin_writing(task, map, ctx),
-            Work::Look { .. } => self.end_task(task, map, ctx),
             Work::Scrub { is_after_crash, .. } => self.compare(task, is_after_crash, map, ctx),
             Work::Rebuild { column } => {
                 if entry.failure.is_some() {

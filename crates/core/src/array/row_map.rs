@@ -1,6 +1,7 @@
 //! What an array layer says of its rows.
 
 use super::Columns;
+use super::bad_rows::BadRows;
 use super::plan::Segment;
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
@@ -102,8 +103,9 @@ pub trait RowMap {
         false
     }
 
-    /// The parity of rows is to change for work of the layer's own: how. The rows are its alone by now.
-    fn plan_own(&self, _rows: Extent, _segments: &mut Vec<Segment>) {}
+    /// The parity of rows is to change for work of the layer's own: how, without what is `bad`. The rows are its alone
+    /// by now.
+    fn plan_own(&self, _rows: Extent, _bad: &BadRows, _segments: &mut Vec<Segment>) {}
 
     /// The parity of rows has changed for work of the layer's own: what it has prepared for them holds from now
     /// on.

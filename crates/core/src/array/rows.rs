@@ -414,11 +414,6 @@ impl Rows {
                 None => self.end_task(task, map, ctx),
                 Some(_) => self.read_others(task, map, ctx),
             },
-            (Work::Look { .. }, _) => {
-                let entry = &mut self.tasks[task];
-                entry.failure = entry.error;
-                self.end_task(task, map, ctx);
-            }
             // There may be another way, now that one is known to be closed.
             (Work::Scrub { .. }, Step::Reading) => self.reading_ended(task, map, ctx),
             (_, Step::Reading) if entry.error.is_some() => self.begin_reading(task, map, ctx),

@@ -227,11 +227,14 @@ impl Task {
                 let lacks = |row| !members.with_row(row).has(column);
                 plan_column(map, members, bad, (column, rows), lacks, segments);
             }
-            Work::Own { .. } if members.has_all(map.parity_of(rows.start.0)) => {
-                self.failure = self.error;
-                map.plan_own(rows, segments);
+            Work::Look { column, .. } => {
+                let wanted = |row| bad.at(row).has(column);
+                plan_column(map, members, bad, (column, rows), wanted, segments);
             }
-            Work::Own { .. } | Work::Scrub { .. } | Work::Look { .. } => {}
+            Work::Own { .. } if members.has_all(map.parity_of(rows.start.0)) => {
+                map.plan_own(rows, bad, segments);
+            }
+            Work::Own { .. } | Work::Scrub { .. } => {}
         }
     }
 

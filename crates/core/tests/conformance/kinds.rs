@@ -247,6 +247,8 @@ pub struct Kind {
     /// For each port, how many blocks from the first a power cut leaves whole: those of data without
     /// checksums, for which the disk is trusted.
     pub whole_blocks: Vec<u64>,
+    /// For each port the first block of those whose changes are noticed by checksums, and mended from other members.
+    pub checked_from: Option<Vec<u64>>,
     /// How many buffers it may keep when it is quiet: those of what it holds in memory.
     pub kept_buffers: usize,
     /// A write or a flush that fails below leaves each block as it was before or as it should be: it
@@ -273,6 +275,7 @@ impl Kind {
     ) -> Kind {
         Kind {
             whole_blocks: vec![0; disks.len()],
+            checked_from: None,
             kept_buffers: 0,
             never_spoils: false,
             store: None,

@@ -80,7 +80,7 @@ kinds::every_kind!(conformance);
 /// Plays a RAID 4SMR with a journal: with all of its members over power cuts, and without one after an orderly end
 /// and behind a power cut.
 fn play_durable_raid4smrs(amount: suite::Amount, lives: u64) {
-    let mut starts = 0;
+    let (mut starts, mut changed) = (0, 0);
     for kind in kinds::durable_raid4smrs() {
         suite::without_failures(&kind, amount, None).unwrap();
         for seed in 0..lives {
@@ -101,9 +101,11 @@ fn play_durable_raid4smrs(amount: suite::Amount, lives: u64) {
                 let case = suite::Case { closes: seed % 3 == 0, ..case };
                 let was_served = suite::lose_in_turn(&kind, case, port, then).unwrap();
                 assert!(was_served, "seed {seed}, cut and without {port}, then without {then}");
+                changed += suite::change_blocks(&kind, case, port, then).unwrap();
             }
         }
     }
+    println!("{changed} blocks were changed while nobody looked");
     println!(
         "{starts} starts behind a cut and without a member, and as many with another one then"
     );

@@ -440,6 +440,41 @@ impl World<'_> {
         Ok(was_served)
     }
 
+    /// Changes blocks of a disk while nobody looks: all is read as it was written. Then loses another one: what is
+    /// read is right, or an error. Returns how many blocks were changed.
+    fn run_with_changed_blocks(&mut self, port: usize, then: usize) -> Result<u64, Stop> {
+        let mut up = self.format()?;
+        self.serve(&mut up)?;
+        self.cut(up);
+        let mut up = self.reopen()?;
+        let asks = workload::asks(self.case.seed + 4, self.case.asks, &up.above);
+        let look = workload::look(&up.above);
+        self.play(&mut up, look, 4, MayFail::Nothing, true)?;
+        self.play(&mut up, asks, self.case.depth, MayFail::Nothing, false)?;
+        if self.close(&mut up)? {
+            self.oracle.close();
+        }
+        self.cut(up);
+        let mut rng = Rng::new(self.case.seed, 80 + port as u64);
+        let first = self.kind.checked_from.as_ref().expect("a layer with checksums")[port];
+        let written: Vec<u64> = self.media[port].blocks.range(first..).map(|(at, _)| *at).collect();
+        let changed: Vec<u64> = written.into_iter().filter(|_| rng.below(3) == 0).collect();
+        changed.iter().for_each(|block| self.media[port].flip(*block));
+        let mut up = self.reopen()?;
+        let asks = workload::asks(self.case.seed + 5, self.case.asks, &up.above);
+        let look = workload::look(&up.above);
+        for (asks, depth) in [(look.clone(), 4), (asks, self.case.depth), (look, 4)] {
+            self.play(&mut up, asks, depth, MayFail::Nothing, false)?;
+        }
+        self.check_quiet(&up)?;
+        if self.case.closes && self.close(&mut up)? {
+            self.oracle.close();
+        }
+        self.cut(up);
+        self.serve_without(then, Start::Recover(Some(SET)))?;
+        Ok(changed.len() as u64)
+    }
+
     fn run(&mut self) -> Result<(), Stop> {
         let mut up = self.format()?;
         match self.serve(&mut up) {
@@ -507,6 +542,15 @@ pub fn lose_after_a_cut(kind: &Kind, case: Case, port: usize) -> Result<bool, St
 pub fn lose_in_turn(kind: &Kind, case: Case, first: usize, then: usize) -> Result<bool, String> {
     let lost = world(kind, case).run_without_in_turn(first, then);
     lost.map_err(|stop| format!("port {first} lost, then {then}: {}", in_words(case, stop)))
+}
+
+/// Plays one run in which blocks of a disk are changed, and another disk is lost then. Returns how many were changed.
+///
+/// # Errors
+/// The first rule that was broken.
+pub fn change_blocks(kind: &Kind, case: Case, port: usize, then: usize) -> Result<u64, String> {
+    let changed = world(kind, case).run_with_changed_blocks(port, then);
+    changed.map_err(|stop| format!("blocks of port {port} changed: {}", in_words(case, stop)))
 }
 
 fn in_words(case: Case, stop: Stop) -> String {

@@ -3,6 +3,7 @@
 use super::bands::HomeBands;
 use super::layout::Raid4SmrLayout;
 use super::row_sums::RowSums;
+use crate::array::bad_rows::BadRows;
 use crate::array::bits::Bits;
 use crate::array::plan::{Method, Segment, add_segment};
 use crate::array::{Columns, Redundancy, RowMap};
@@ -149,16 +150,24 @@ impl Contents {
 
     /// How the parity of a row changes: the homes are taken out of it, or what is prepared is added, the sum
     /// of the homes being new data of the first. None where it stays.
-    fn change_of(&self, rows: Extent, row: u64) -> Option<Segment> {
+    fn change_of(&self, rows: Extent, bad: Columns, row: u64) -> Option<Segment> {
         let homes = self.homes.len();
         let first = (row - rows.start.0) as usize * homes;
         let parity = self.parity();
         let held = self.held(row);
+        let slot = held.and(Columns::of(self.data()));
+        let of_parity = if held.is_empty() { Columns::NONE } else { Columns::of(parity) };
+        let is_bad = |columns: Columns| !columns.and(bad).is_empty();
         let (written, read, method) = match self.prepared.get(first..first + homes) {
-            None => (Columns::NONE, held.and(Columns::of(self.data())), Method::Reconstruct),
-            Some(_) if held.is_empty() => (Columns::of(0), Columns::NONE, Method::Modify),
-            Some(_) => (Columns::of(0), Columns::of(parity), Method::Modify),
+            // What the slot had is the sum of all others.
+            None if is_bad(slot) => {
+                (Columns::NONE, held.without(slot).or(of_parity), Method::Reconstruct)
+            }
+            None => (Columns::NONE, slot, Method::Reconstruct),
+            Some(_) if is_bad(of_parity) => (Columns::of(0), slot, Method::Reconstruct),
+            Some(_) => (Columns::of(0), of_parity, Method::Modify),
         };
+        let method = if is_bad(read) { Method::Impossible } else { method };
         let changes = match self.prepared.get(first..first + homes) {
             None => self.homes.iter().any(|home| home.get(row)),
             Some(prepared) => prepared.contains(&true),
@@ -323,8 +332,9 @@ impl RowMap for Contents {
         self.scratch = found;
     }
 
-    fn plan_own(&self, rows: Extent, segments: &mut Vec<Segment>) {
-        for segment in (rows.start.0..rows.end().0).filter_map(|row| self.change_of(rows, row)) {
+    fn plan_own(&self, rows: Extent, bad: &BadRows, segments: &mut Vec<Segment>) {
+        let all = rows.start.0..rows.end().0;
+        for segment in all.filter_map(|row| self.change_of(rows, bad.at(row), row)) {
             add_segment(segments, segment);
         }
     }

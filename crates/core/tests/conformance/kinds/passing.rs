@@ -27,6 +27,7 @@ fn passing(
         .collect();
     Kind {
         whole_blocks: disks.iter().map(|disk| disk.blocks.0).collect(),
+        checked_from: None,
         kept_buffers: 0,
         never_spoils: false,
         store: None,

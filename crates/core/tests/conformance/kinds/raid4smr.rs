@@ -55,6 +55,10 @@ fn kind(
         }
     });
     let journal_blocks = keeping.map_or(0, |keeping| keeping.layout.first_block());
+    let checked_from = keeping.map(|keeping| {
+        let first = keeping.layout.tables().start.0;
+        [0; HOMES].into_iter().chain([first, first]).collect()
+    });
     let plain = Geometry::plain(BlockCount(150 + journal_blocks), Media::Conventional);
     let disks = vec![home.clone(), home.clone(), home, plain.clone(), plain];
     let band = BAND.0 * BAND.1;
@@ -70,5 +74,5 @@ fn kind(
         let below: Vec<_> = below.iter().collect();
         Raid4Smr::new(settings.clone(), keeping, &below).expect("three homes")
     });
-    Kind { whole_blocks: lengths, ..kind }
+    Kind { whole_blocks: lengths, checked_from, ..kind }
 }
