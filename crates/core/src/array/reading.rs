@@ -9,6 +9,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Cause, Operation};
+use alloc::vec::Vec;
 
 impl Rows {
     /// A part that reads some blocks of one column: `pieces` says where in the request they are, in the order
@@ -108,7 +109,11 @@ impl Rows {
         entry.plan(&self.members, map);
         if let Work::Rebuild { column } = entry.work {
             self.keep_chunk(task, column, map, ctx);
-            self.leave_out_unreadable(task, column, map, ctx);
+            if self.leave_out_unreadable(task, column, map, ctx) {
+                // Without those there is another way for the parity.
+                self.tasks[task].plan(&self.members, map);
+                self.keep_chunk(task, column, map, ctx);
+            }
             if self.tasks[task].segments.is_empty() {
                 return self.reading_ended(task, map, ctx);
             }
@@ -186,6 +191,7 @@ impl Rows {
                 }
                 if !entry.segments.is_empty() {
                     entry.compute_column(column, ctx);
+                    self.list_wrong(task, column, map, ctx);
                 }
                 match self.is_first_chunk(task) {
                     true => self.write_rebuilt(task, map, ctx),
@@ -268,6 +274,32 @@ impl Rows {
         }
     }
 
+    /// Blocks of a column that is rebuilt were found from the others: those that are not what they must be are listed
+    /// as unreadable.
+    fn list_wrong<M: RowMap>(
+        &mut self,
+        task: u32,
+        column: usize,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) {
+        if map.redundancy() == Redundancy::Copies {
+            return;
+        }
+        let entry = &mut self.tasks[task];
+        let mut wrong = Vec::new();
+        for segment in &entry.segments {
+            let found = entry.part(entry.new[column], segment.rows);
+            map.find_wrong(column, segment.rows, found, ctx, &mut |row| wrong.push(row));
+        }
+        for row in &wrong {
+            if !map.list_unreadable(column, Extent::new(*row, 1), ctx) {
+                entry.failure = Some(IoError::Medium);
+            }
+        }
+        ctx.count(Counter::WrongBlocks, wrong.len() as u64);
+    }
+
     /// Blocks could not be read together: each half is tried, so that those are known which cannot be read.
     pub(super) fn read_in_halves<M: RowMap>(
         &mut self,
@@ -288,16 +320,26 @@ impl Rows {
         }
     }
 
-    /// Rows that are to be rebuilt and that no column can give are listed as unreadable, and left out.
+    /// Rows that are to be rebuilt and that no column can give are listed as unreadable, and left out: of parity with
+    /// what cannot be read of the others. True when the rows must be planned anew.
     fn leave_out_unreadable<M: RowMap>(
         &mut self,
         task: u32,
         column: usize,
         map: &mut M,
         ctx: &mut Context<'_>,
-    ) {
+    ) -> bool {
         if !self.members.have_all(map.redundancy()) {
-            return;
+            return false;
+        }
+        if map.redundancy() == Redundancy::Parity {
+            let entry = &self.tasks[task];
+            let mut has_listed = false;
+            for segment in entry.segments.iter().filter(|it| it.method == Method::Impossible) {
+                let bad = entry.bad.at(segment.rows.start.0).or(Columns::of(column));
+                has_listed |= bad.iter().all(|bad| map.list_unreadable(bad, segment.rows, ctx));
+            }
+            return has_listed;
         }
         for segment in &mut self.tasks[task].segments {
             if segment.method == Method::Impossible
@@ -306,5 +348,6 @@ impl Rows {
                 (segment.method, segment.read) = (Method::None, Columns::NONE);
             }
         }
+        false
     }
 }

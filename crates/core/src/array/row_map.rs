@@ -98,6 +98,12 @@ pub trait RowMap {
         true
     }
 
+    /// A block is wrong, and what it must be is known. True where it is to be written again in its place; otherwise the
+    /// layer takes care of it.
+    fn repairs_in_place(&mut self, _column: usize, _row: u64) -> bool {
+        true
+    }
+
     /// Blocks of a column that is rebuilt cannot be found any more. False when nobody would remember that.
     fn list_unreadable(&mut self, _column: usize, _rows: Extent, _ctx: &mut Context<'_>) -> bool {
         false

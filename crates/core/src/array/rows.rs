@@ -495,7 +495,9 @@ impl Rows {
             }
             ctx.release(into);
         }
-        if self.repairs && matches!(entry.work, Work::Read { .. }) && !entry.bad.is_empty() {
+        // What is collected is written anew.
+        let is_found = matches!(entry.work, Work::Read { .. }) && entry.cause != Cause::Cleaning;
+        if self.repairs && is_found && !entry.bad.is_empty() {
             self.to_repair.push(entry.rows);
         }
         let entry = &mut self.tasks[task];

@@ -4,7 +4,7 @@ use super::operations::Owner;
 use super::plan::{Method, Segment};
 use super::scrubbed::Scrubbed;
 use super::task::{Step, Task, Work};
-use super::{Columns, Members, RowMap, Rows};
+use super::{Columns, Members, Redundancy, RowMap, Rows};
 use crate::counters::Counter;
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -38,6 +38,9 @@ impl Rows {
         map: &mut M,
         ctx: &mut Context<'_>,
     ) {
+        if map.redundancy() == Redundancy::Parity {
+            return self.compare_sums(task, map, ctx);
+        }
         let entry = &mut self.tasks[task];
         entry.error = None;
         let sums = ReadSums::of(entry, &self.members, ctx);
@@ -104,9 +107,11 @@ impl Rows {
             let mut row = rows.start.0;
             while row < rows.end().0 {
                 let alike = self.members.alike_from(row).min(rows.end().0 - row);
+                let alike = alike.min(map.alike_from(row));
                 let run = Extent::new(row, alike);
                 row += alike;
-                if !self.members.with_row(run.start.0).has(column) {
+                if !self.members.with_row(run.start.0).and(columns_of(map, run.start.0)).has(column)
+                {
                     continue;
                 }
                 self.tasks[task].make_old(column, ctx);
@@ -128,8 +133,17 @@ impl Rows {
     }
 }
 
+/// The columns whose blocks of a row are what they must be.
+pub(super) fn columns_of<M: RowMap>(map: &M, row: u64) -> Columns {
+    let held = map.held(row);
+    match map.redundancy() {
+        Redundancy::Parity if !held.is_empty() => held.or(Columns::of(map.parity_of(row))),
+        _ => held,
+    }
+}
+
 /// Says of blocks of a row that they were wrong, and whether they are written again.
-fn tell_found<M: RowMap>(
+pub(super) fn tell_found<M: RowMap>(
     members: &Members,
     columns: Columns,
     (row, is_repaired): (u64, bool),

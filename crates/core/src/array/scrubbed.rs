@@ -7,6 +7,8 @@ pub struct Scrubbed {
     pub wrong: u64,
     /// Those of them that were written again.
     pub repaired: u64,
+    /// Those of them that the layer writes elsewhere.
+    pub to_move: u64,
     /// Rows of which no member has the block any more.
     pub unreadable: u64,
 }
@@ -16,6 +18,7 @@ impl Scrubbed {
     pub fn add(&mut self, other: Scrubbed) {
         self.wrong += other.wrong;
         self.repaired += other.repaired;
+        self.to_move += other.to_move;
         self.unreadable += other.unreadable;
     }
 }

@@ -10,7 +10,6 @@ mod copies;
 mod layer;
 mod layout;
 mod records;
-mod scrub;
 mod upkeep;
 mod word;
 

@@ -135,6 +135,32 @@ impl Collector {
         }
     }
 
+    /// The band row that lies in a band of the homes, if one does.
+    pub fn band_row_at(&self, band: u64) -> Option<u64> {
+        self.band_rows.iter().position(|lies| *lies == band).map(|band_row| band_row as u64)
+    }
+
+    /// The place whose block is in a row of a column.
+    pub fn place_at(
+        &self,
+        column: usize,
+        row: u64,
+        directory: &Directory,
+        contents: &Contents,
+    ) -> Option<Place> {
+        if column == contents.data() {
+            let mut saved = self.queue.iter().flat_map(|it| &it.decision.saved);
+            let saved = saved.find(|(_, slot)| *slot == row).map(|(place, _)| *place);
+            return saved.or_else(|| directory.place_of_slot(row));
+        }
+        let (homes, band_blocks) = (contents.data() as u64, contents.bands().band_blocks());
+        let band_row = self.band_row_at(row / band_blocks)?;
+        let place = (band_row * band_blocks + row % band_blocks) * homes + column as u64;
+        (self.find(place, directory, contents) == (column, row)
+            && directory.slot_of(place).is_none())
+        .then_some(place)
+    }
+
     /// The row of a place on its home.
     pub fn row_of(&self, place: Place, directory: &Directory, contents: &Contents) -> u64 {
         let band_row = self.band_rows[directory.band_row_of(place) as usize];
@@ -530,7 +556,11 @@ impl Collection {
         self.reads.clear();
         let homes = around.contents.data() as u64;
         let from = self.decision.from * blocks.0;
-        let saved = self.decision.saved.iter().filter(|(place, _)| place % homes == home as u64);
+        let data = around.contents.data();
+        // One that cannot be read is nowhere then.
+        let is_there = |slot: u64| around.contents.held(slot).has(data);
+        let saved = self.decision.saved.iter();
+        let saved = saved.filter(|(place, slot)| place % homes == home as u64 && is_there(*slot));
         let mut slots: Vec<(u64, u64)> =
             saved.map(|(place, slot)| (*slot, around.directory.offset_of(*place))).collect();
         slots.sort_unstable();

@@ -3,6 +3,7 @@
 use super::bands::HomeBands;
 use super::layout::Raid4SmrLayout;
 use super::row_sums::RowSums;
+use super::unreadable::{UNREADABLE_MAX, Unreadable};
 use crate::array::bad_rows::BadRows;
 use crate::array::bits::Bits;
 use crate::array::plan::{Method, Segment, add_segment};
@@ -12,6 +13,7 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::{BLOCK_BYTES, Lba};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// Which blocks of the homes and of the data disk are in the parity. A block of a home is from its first
@@ -29,6 +31,12 @@ pub struct Contents {
     first_table_block: u64,
     /// What the blocks must be; none where nothing is kept.
     pub sums: Option<RowSums>,
+    /// Places whose blocks no member can give.
+    pub unreadable: Unreadable,
+    /// Blocks by column and row that are to be listed there.
+    newly_unreadable: Vec<(usize, u64)>,
+    /// Bands, by where they lie, of which a home has a wrong block.
+    to_rewrite: BTreeSet<u64>,
     scratch: Vec<u32>,
     /// What will hold of rows of homes when their parity has changed.
     prepared: Vec<bool>,
@@ -46,6 +54,9 @@ impl Contents {
             first_block: 0,
             first_table_block: 0,
             sums: None,
+            unreadable: Unreadable::default(),
+            newly_unreadable: Vec::new(),
+            to_rewrite: BTreeSet::new(),
             scratch: Vec::new(),
             prepared: Vec::new(),
         }
@@ -62,7 +73,10 @@ impl Contents {
     /// Adds what is in the parity to a checkpoint.
     pub fn put(&self, words: &mut StateWriter) {
         self.homes.iter().chain([&self.slots]).for_each(|bits| bits.put(words));
-        self.sums.iter().for_each(|sums| sums.written().put(words));
+        if let Some(sums) = &self.sums {
+            sums.written().put(words);
+            self.unreadable.put(words);
+        }
     }
 
     /// Takes back from a checkpoint what is in the parity.
@@ -76,6 +90,7 @@ impl Contents {
         self.slots = Bits::take(self.slot_rows, words)?;
         if let Some(sums) = &mut self.sums {
             sums.restore_written(Bits::take(sums.rows().blocks.0, words)?);
+            self.unreadable = Unreadable::take(words)?;
         }
         Ok(())
     }
@@ -102,6 +117,16 @@ impl Contents {
     /// Slots of the data disk.
     pub fn slot_rows(&self) -> u64 {
         self.slot_rows
+    }
+
+    /// Bands, by where they lie, that were found to have a wrong block at a home since the last call.
+    pub fn take_to_rewrite(&mut self) -> BTreeSet<u64> {
+        core::mem::take(&mut self.to_rewrite)
+    }
+
+    /// Blocks, by column and row, that were found to be unreadable since the last call.
+    pub fn take_newly_unreadable(&mut self) -> Vec<(usize, u64)> {
+        core::mem::take(&mut self.newly_unreadable)
     }
 
     /// The rows of the tables of checksums, behind all others.
@@ -330,6 +355,32 @@ impl RowMap for Contents {
             }
         }
         self.scratch = found;
+    }
+
+    fn repairs_in_place(&mut self, column: usize, row: u64) -> bool {
+        if column < self.data() {
+            self.to_rewrite.insert(row / self.bands.band_blocks());
+        }
+        column >= self.data()
+    }
+
+    fn list_unreadable(&mut self, column: usize, rows: Extent, _: &mut Context<'_>) -> bool {
+        let is_data = column < self.parity() && self.is_noted(rows);
+        let room = UNREADABLE_MAX as u64 - self.unreadable.len();
+        if self.sums.is_none() || self.newly_unreadable.len() as u64 + rows.blocks.0 > room {
+            return false;
+        }
+        for row in rows.start.0..rows.end().0 {
+            match is_data {
+                true => {
+                    self.hold(column, row, false);
+                    self.newly_unreadable.push((column, row));
+                }
+                // A table that cannot be read says nothing.
+                false => self.sums.iter_mut().for_each(|sums| sums.lost(row)),
+            }
+        }
+        true
     }
 
     fn plan_own(&self, rows: Extent, bad: &BadRows, segments: &mut Vec<Segment>) {

@@ -4,6 +4,7 @@ use super::bands::HomeBands;
 use crate::array::bits::Bits;
 use crate::array::member_record::MEMBER_BYTES;
 use crate::array::raid4smr::records::collection_records;
+use crate::array::raid4smr::unreadable::UNREADABLE_MAX;
 use crate::array::{COLUMNS_MAX, RegionShape};
 use crate::checksums::SUMS_PER_PAGE;
 use crate::durability::superblock::FEATURE_MIRRORED;
@@ -79,7 +80,7 @@ impl Raid4SmrLayout {
         let rows = bands.rows().max(slots);
         let table_rows = (rows / TABLES_MIN).clamp(1, SUMS_PER_PAGE as u64 / row_words);
         let tables = rows.div_ceil(table_rows);
-        let of_tables = Bits::bytes_max(tables);
+        let of_tables = Bits::bytes_max(tables) + 8 * UNREADABLE_MAX as u64;
         let bytes = members + 64 + of_places + bits + of_slots + of_bands + of_tables;
         let checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
         let ring_blocks = durability.ring_blocks;

@@ -18,11 +18,13 @@ mod on_the_way;
 mod records;
 mod recovery;
 mod redo_log;
+mod rewrites;
 mod room;
 mod row_sums;
 mod settings;
 mod slots;
 mod table_writes;
+mod unreadable;
 mod word;
 
 pub use bands::HomeBands;

@@ -77,6 +77,13 @@ impl RowSums {
         self.written.set(row - self.rows.start.0, true);
     }
 
+    /// No disk can give the table in a row any more.
+    pub fn lost(&mut self, row: u64) {
+        if let Some(table) = row.checked_sub(self.rows.start.0) {
+            self.written.set(table, false);
+        }
+    }
+
     /// The tables of rows were written.
     pub fn wrote_all(&mut self, rows: Extent) {
         self.tables_of(rows).for_each(|table| self.written.set(table, true));

@@ -27,6 +27,10 @@ pub enum Word {
     TableWritten(u64),
     /// The members are flushed behind tables of checksums, while the array comes up.
     Opening,
+    /// Rows are compared for a scrub.
+    Scrub,
+    /// Rows are made right because a read has found them wrong.
+    Repair,
 }
 
 impl Word {
@@ -47,6 +51,8 @@ impl Word {
             Word::TableRead(table) => (9, table),
             Word::TableWritten(table) => (10, table),
             Word::Opening => (11, 0),
+            Word::Scrub => (12, 0),
+            Word::Repair => (13, 0),
         };
         kind << Word::SHIFT | number
     }
@@ -66,7 +72,9 @@ impl Word {
             8 => Word::Whole,
             9 => Word::TableRead(of_kind),
             10 => Word::TableWritten(of_kind),
-            _ => Word::Opening,
+            11 => Word::Opening,
+            12 => Word::Scrub,
+            _ => Word::Repair,
         }
     }
 }

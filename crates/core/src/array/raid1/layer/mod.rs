@@ -1,14 +1,12 @@
 //! The layer of RAID level 1. Its chapters stand beside this file.
 
 mod after_crash;
-mod scrub;
 mod upkeep;
 
 use super::after_crash::AfterCrash;
 use super::copies::Copies;
 use super::layout::{Raid1Keeping, Raid1Layout};
 use super::records::{Kept, RECORD_READABLE};
-use super::scrub::Scrub;
 use super::upkeep::Upkeep;
 use super::word::{TOKEN_MARKS, TOKEN_OPENED, Word};
 use crate::array::jobs::{EndedJob, JobOwner};
@@ -20,6 +18,7 @@ use crate::array::raid::check_spares;
 use crate::array::rebuilds::{Rebuilds, Returning};
 use crate::array::regions::Regions;
 use crate::array::rows::Ended;
+use crate::array::scrubs::Scrubs;
 use crate::array::status::ArrayStatus;
 use crate::array::task::Piece;
 use crate::array::{ArrayError, Level, RaidRows, Redundancy, RowMap, Rows};
@@ -50,9 +49,7 @@ pub struct Raid1 {
     pub(super) regions: Regions,
     pub(super) upkeep: Upkeep,
     pub(super) after_crash: Option<AfterCrash>,
-    pub(super) scrub: Option<Scrub>,
-    /// Rows that are being made right because a read has found them wrong.
-    pub(super) repairs: u32,
+    scrubs: Scrubs,
     /// Jobs that write and have come to where they may: their regions are marked.
     entered: Vec<bool>,
     /// Of them those that wait for a table.
@@ -117,8 +114,7 @@ impl Raid1 {
             regions: Regions::default(),
             upkeep: Upkeep::default(),
             after_crash: None,
-            scrub: None,
-            repairs: 0,
+            scrubs: Scrubs::default(),
             entered: Vec::new(),
             awaiting_tables: Vec::new(),
             rebuilds,
@@ -249,8 +245,8 @@ impl Raid1 {
             Word::Progress => self.progress_flushed(result, ctx),
             Word::Whole => self.whole_flushed(result, ctx),
             Word::AfterCrash => self.after_crash_ended(result, ctx),
-            Word::Scrub => self.scrubbed(ended, ctx),
-            Word::Repair => self.repairs -= 1,
+            Word::Scrub => self.scrubs.compared(ended, ctx),
+            Word::Repair => self.scrubs.repaired(),
             Word::Close => self.flushed_to_close(result, ctx),
         }
     }
@@ -444,7 +440,7 @@ impl Raid1 {
             self.rows.jobs.end_part(job, Err(error));
         }
         self.rebuilds.give_up();
-        self.stop_scrub("nothing can be recorded any more");
+        self.scrubs.stop("nothing can be recorded any more");
         self.rows.rest("nothing can be recorded any more", &mut self.map, ctx);
         if self.keeper.life == Life::Opening && self.is_recovered {
             self.refusal = Some(error);
@@ -486,15 +482,14 @@ impl Raid1 {
         self.keeper.life = Life::Draining;
         let words = "the device goes down; it goes on at the next start";
         self.rows.rest(words, &mut self.map, ctx);
-        self.stop_scrub("the device goes down; it can be asked for again");
+        self.scrubs.stop("the device goes down; it can be asked for again");
     }
 
     /// Goes down when nothing is under way any more.
     fn close_when_over(&mut self, ctx: &mut Context<'_>) {
         let is_over = self.keeper.life == Life::Draining
             && self.rows.is_idle()
-            && self.scrub.is_none()
-            && self.repairs == 0
+            && self.scrubs.are_over()
             && !self.keeper.is_admitting()
             && self.upkeep.clearing.is_none()
             && !self.rebuilds.is_flushing()
@@ -542,8 +537,11 @@ impl Raid1 {
         self.clear_regions(ctx);
         self.record_rebuild(ctx);
         self.take_in_returning(ctx);
-        self.scrub_on(ctx);
-        self.repair(ctx);
+        let Raid1 { scrubs, rows, map, .. } = self;
+        if let Some(ended) = scrubs.go_on(Word::Scrub.number(), rows, map, ctx) {
+            ended.tell(ctx);
+        }
+        scrubs.repair(Word::Repair.number(), rows, map, ctx);
         // Scrubs and repairs may want tables that nothing else has asked for.
         self.read_tables(ctx);
         self.close_when_over(ctx);
@@ -568,7 +566,7 @@ impl Raid1 {
         let may_clear = self.upkeep.clearing.is_none() && self.keeper.life == Life::Up;
         let clearing = self.regions.due_at().filter(|_| may_clear && !ctx.is_read_only());
         let rows = [self.rows.alarm(ctx.now()), self.rows.late_alarm()];
-        let alarms = [self.keeper.alarm(), rows[0], rows[1], clearing, self.scrub_alarm()];
+        let alarms = [self.keeper.alarm(), rows[0], rows[1], clearing, self.scrubs.alarm()];
         // What is due already waits for something else than time.
         match alarms.into_iter().flatten().filter(|at| *at > ctx.now()).min() {
             Some(at) => ctx.wake_at(at),
@@ -684,7 +682,9 @@ impl Layer for Raid1 {
             CommandKind::Rebuild(rate) => {
                 self.rows.ask_rebuild(command.id, rate, &mut self.map, ctx);
             }
-            CommandKind::Scrub(rate) if self.keeps() => self.ask_scrub(command.id, rate, ctx),
+            CommandKind::Scrub(rate) if self.keeps() => {
+                self.scrubs.ask(command.id, rate, &self.map, ctx);
+            }
             _ => ctx.answer_command(command.id, Err(CommandError::NotTaken)),
         }
         self.end_event(ctx);
@@ -693,7 +693,7 @@ impl Layer for Raid1 {
     fn array(&self, now: Instant, is_lost: &dyn Fn(Port) -> bool) -> Option<ArrayStatus> {
         let mut status = self.rows.array_status(&self.map, now, is_lost);
         self.rebuilds.tell_returning(&mut status);
-        status.scrub = self.scrub_status(now);
+        status.scrub = self.scrubs.status(now);
         status.unreadable_blocks = self.map.unreadable.len() as u64;
         status.unreadable = self.map.unreadable_runs(UNREADABLE_RUNS);
         Some(status)

@@ -446,6 +446,28 @@ impl Directory {
         due.is_some()
     }
 
+    /// Decides to collect a band row whatever is on the data disk of it.
+    pub fn collect_again(&mut self, band_row: u64) {
+        self.counted.collections += 1;
+        self.collect(band_row);
+    }
+
+    /// The place that has a slot.
+    pub fn place_of_slot(&self, slot: u64) -> Option<Place> {
+        self.slot_of.iter().find(|(_, of)| **of == slot).map(|(place, _)| *place)
+    }
+
+    /// The block of the host that has a place.
+    pub fn block_at(&self, place: Place) -> Option<u64> {
+        if self.settings.placement == Placement::Static {
+            return Some(place);
+        }
+        let pieces = self.places.pieces(Extent::new(0, u64::MAX));
+        let runs = pieces.map(|it| (it.extent, it.position)).chain([self.last_run]);
+        let mut runs = runs.filter_map(|(run, first)| Some((run, place.checked_sub(first)?)));
+        runs.find(|(run, at)| *at < run.blocks.0).map(|(run, at)| run.start.0 + at)
+    }
+
     /// A block reads as zeroes from now on.
     pub fn zero(&mut self, block: u64) {
         self.stamp += 1;

@@ -293,6 +293,8 @@ impl Raid4Smr {
             Word::Collection(number) => self.collector.ended(number, result),
             Word::TableWritten(table) => self.table_written(table, result),
             Word::Opening => self.tables_flushed(result, ctx),
+            Word::Scrub => self.scrubs.compared(ended, ctx),
+            Word::Repair => self.scrubs.repaired(),
             Word::Portion(_) | Word::TableRead(_) => unreachable!("it is a job"),
         }
     }
@@ -322,14 +324,18 @@ impl Raid4Smr {
                 self.job_ended(ended, ctx);
             } else if let Some(event) = self.notes.keeper.ledger.next_event() {
                 self.handle(event, ctx);
-            } else if !self.tables_on(ctx) && !self.make_quiet(ctx) && !self.take_held_back(ctx) {
+            } else if !self.tables_on(ctx)
+                && !self.make_quiet(ctx)
+                && !self.take_held_back(ctx)
+                && !self.repair_on(ctx)
+            {
                 break;
             }
         }
         self.notes.keeper.commit(ctx);
         self.rows.give_up_late(ctx);
         let rows = [self.rows.alarm(ctx.now()), self.rows.late_alarm()];
-        let alarms = [rows[0], rows[1], self.notes.keeper.alarm()];
+        let alarms = [rows[0], rows[1], self.notes.keeper.alarm(), self.scrubs.alarm()];
         // What is due already waits for something else than time.
         match alarms.into_iter().flatten().filter(|at| *at > ctx.now()).min() {
             Some(at) => ctx.wake_at(at),
@@ -450,7 +456,10 @@ impl Raid4Smr {
             }
             Quiet::Wanted if self.gate.changing > 0 || !self.collector.is_idle() => false,
             // What was rebuilt counts with the last flush.
-            Quiet::Wanted if self.notes.keeper.life == Life::Draining && !self.rows.is_idle() => {
+            Quiet::Wanted
+                if self.notes.keeper.life == Life::Draining
+                    && !(self.rows.is_idle() && self.scrubs.are_over()) =>
+            {
                 false
             }
             Quiet::Wanted => {
@@ -516,6 +525,7 @@ impl Raid4Smr {
                 let words = "the device goes down; it goes on at the next start";
                 self.rows.rest(words, &mut self.contents, ctx);
                 self.refuse_waiting("the device goes down", ctx);
+                self.scrubs.stop("the device goes down; it can be asked for again");
             }
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.failed(error, ctx),
@@ -552,6 +562,7 @@ impl Raid4Smr {
         self.notes.fail(error, ctx);
         self.rebuilds.give_up();
         self.refuse_waiting("nothing can be recorded any more", ctx);
+        self.scrubs.stop("nothing can be recorded any more");
         self.rows.rest("nothing can be recorded any more", &mut self.contents, ctx);
         let mut waiting: Vec<(u64, u32)> = self.on_the_way.awaiting_note.drain().collect();
         waiting.sort_unstable();

@@ -3,6 +3,7 @@
 mod journal;
 mod members;
 mod opening;
+mod repairs;
 mod tables;
 
 use super::bands::HomeBands;
@@ -16,6 +17,7 @@ use super::on_the_way::{Gate, OnTheWay};
 use super::records::WRITE_BLOCKS_MAX;
 use super::recovery::AfterCrash;
 use super::redo_log::RedoLog;
+use super::rewrites::Rewrites;
 use super::room::Room;
 use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
 use super::table_writes::TableWrites;
@@ -23,6 +25,7 @@ use crate::array::keeper::{Keeper, Life};
 use crate::array::raid::check_spares;
 use crate::array::read_runs::ReadRuns;
 use crate::array::rebuilds::Rebuilds;
+use crate::array::scrubs::{EndedScrub, Scrubs};
 use crate::array::status::ArrayStatus;
 use crate::array::{ArrayError, RowMap, Rows};
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
@@ -68,6 +71,10 @@ pub struct Raid4Smr {
     may_be_due: bool,
     after_crash: Option<AfterCrash>,
     table_writes: TableWrites,
+    scrubs: Scrubs,
+    rewrites: Rewrites,
+    /// Scrubs that have compared everything, and wait until band rows are written anew.
+    ended_scrubs: Vec<EndedScrub>,
     rebuilds: Rebuilds,
     /// Disks that the journal is to have a copy on, with the commands that have put new ones in.
     to_admit: VecDeque<(Port, Option<CommandId>)>,
@@ -140,6 +147,7 @@ impl Raid4Smr {
             let least = keeping.layout.ring_blocks_min();
             assert!(keeping.durability.ring_blocks >= least, "a ring of less than {least} blocks");
             rows.noting.is_on = true;
+            rows.repairs = true;
             rows.keep_contents(needed.0);
             rows.lose_after(keeping.lost_after);
         }
@@ -156,6 +164,9 @@ impl Raid4Smr {
             may_be_due: false,
             after_crash: None,
             table_writes: TableWrites::default(),
+            scrubs: Scrubs::default(),
+            rewrites: Rewrites::default(),
+            ended_scrubs: Vec::new(),
             rebuilds: Rebuilds::new(needed.0),
             to_admit: VecDeque::new(),
             collector: Collector::new(bands.band_rows() - 1),
@@ -215,7 +226,12 @@ impl Raid4Smr {
     fn read(&mut self, job: u32, extent: Extent, ctx: &mut Context<'_>) {
         let buffer = self.rows.jobs.request(job).buffer;
         for at in 0..extent.blocks.0 {
-            let found = self.whereabouts(self.directory.find(extent.start.0 + at));
+            let target = self.directory.find(extent.start.0 + at);
+            if self.is_unreadable(target) {
+                self.rows.jobs.fail(job, IoError::Medium);
+                continue;
+            }
+            let found = self.whereabouts(target);
             let Some((column, row, is_there)) = found else {
                 ctx.zero(buffer.part(at, 1));
                 continue;
@@ -509,13 +525,21 @@ impl Layer for Raid4Smr {
     }
 
     fn takes(&self, kind: CommandKind) -> bool {
-        matches!(kind, CommandKind::Rebuild(_))
+        match kind {
+            CommandKind::Rebuild(_) => true,
+            CommandKind::Scrub(_) => self.keeps(),
+            _ => false,
+        }
     }
 
     fn command(&mut self, command: Command, ctx: &mut Context<'_>) {
         match command.kind {
             CommandKind::Rebuild(rate) => {
                 self.rows.ask_rebuild(command.id, rate, &mut self.contents, ctx);
+                self.settle(ctx);
+            }
+            CommandKind::Scrub(rate) if self.keeps() => {
+                self.ask_scrub(command.id, rate, ctx);
                 self.settle(ctx);
             }
             _ => ctx.answer_command(command.id, Err(CommandError::NotTaken)),
@@ -526,6 +550,9 @@ impl Layer for Raid4Smr {
         let mut status = self.rows.array_status(&self.contents, now, is_lost);
         self.rebuilds.tell_returning(&mut status);
         status.slots = Some(self.directory.slots());
+        status.scrub = self.scrubs.status(now);
+        status.unreadable_blocks = self.contents.unreadable.len();
+        status.unreadable = self.unreadable_runs();
         Some(status)
     }
 

@@ -1,0 +1,126 @@
+//! Scrubs, and blocks that are wrong or cannot be read.
+
+use super::Raid4Smr;
+use crate::array::RowMap;
+use crate::array::keeper::Life;
+use crate::array::raid4smr::directory::{Place, Target};
+use crate::array::raid4smr::on_the_way::Quiet;
+use crate::array::raid4smr::word::Word;
+use crate::command::{CommandId, Rate};
+use crate::counters::Gauge;
+use crate::layer::Context;
+use alloc::vec::Vec;
+
+/// Runs of unreadable blocks that a status lists.
+const UNREADABLE_RUNS: usize = 8;
+
+impl Raid4Smr {
+    /// A command asks for a scrub, or for a faster one.
+    pub(super) fn ask_scrub(&mut self, id: CommandId, rate: Option<Rate>, ctx: &mut Context<'_>) {
+        self.scrubs.ask(id, rate, &self.contents, ctx);
+    }
+
+    /// Goes on with what makes blocks right. False when there is nothing to do now.
+    pub(super) fn repair_on(&mut self, ctx: &mut Context<'_>) -> bool {
+        if !self.keeps() || !matches!(self.notes.keeper.life, Life::Up | Life::Draining) {
+            return false;
+        }
+        self.list_unreadable(ctx);
+        let Raid4Smr { scrubs, rows, contents, .. } = self;
+        scrubs.repair(Word::Repair.number(), rows, contents, ctx);
+        if let Some(ended) = scrubs.go_on(Word::Scrub.number(), rows, contents, ctx) {
+            self.ended_scrubs.push(ended);
+        }
+        for band in self.contents.take_to_rewrite() {
+            // Of one that is spare nothing is needed.
+            if let Some(band_row) = self.collector.band_row_at(band) {
+                self.rewrites.add(band_row);
+            }
+        }
+        let are_over = self.rewrites.is_empty() && self.collector.is_idle();
+        if are_over {
+            self.ended_scrubs.drain(..).for_each(|ended| ended.tell(ctx));
+        }
+        self.rewrite_next()
+    }
+
+    /// Has the next band row collected that has a wrong block. False when none can be now.
+    fn rewrite_next(&mut self) -> bool {
+        if self.notes.keeper.life != Life::Up || !self.can_collect() {
+            self.rewrites.clear();
+        }
+        let may_begin = self.collector.is_idle() && self.gate.quiet == Quiet::No;
+        let Some(band_row) = self.rewrites.next().filter(|_| may_begin) else { return false };
+        if !self.notes.keeper.ledger.reserve(self.room.of_collection()) {
+            return false;
+        }
+        self.room.add_collection();
+        self.rewrites.begun();
+        self.directory.collect_again(band_row);
+        let decisions: Vec<_> = self.directory.take_decisions().collect();
+        decisions.into_iter().for_each(|decision| self.collector.add(decision));
+        true
+    }
+
+    /// Lists what was found to be unreadable since the last event, and forgets what was written since.
+    fn list_unreadable(&mut self, ctx: &mut Context<'_>) {
+        for (column, row) in self.contents.take_newly_unreadable() {
+            let place = self.collector.place_at(column, row, &self.directory, &self.contents);
+            if let Some(place) = place.filter(|place| self.directory.is_live(*place)) {
+                self.contents.unreadable.add(place);
+            }
+        }
+        if self.contents.unreadable.is_empty() {
+            return;
+        }
+        let mut listed = core::mem::take(&mut self.contents.unreadable);
+        listed.keep(|place| self.is_lost_at(*place));
+        self.contents.unreadable = listed;
+        ctx.gauge(Gauge::UnreadableBlocks, self.contents.unreadable.len());
+    }
+
+    /// True when nothing of a place is in the parity, though it was written.
+    fn is_lost_at(&self, place: Place) -> bool {
+        let target = match self.directory.slot_of(place) {
+            _ if !self.directory.is_live(place) => return false,
+            Some(slot) => Target::Slot { slot, place, is_new: false, was_live: true },
+            None => Target::Home(place),
+        };
+        let (column, row) = match target {
+            Target::Slot { slot, .. } => (self.contents.data(), slot),
+            _ => self.collector.find(place, &self.directory, &self.contents),
+        };
+        !self.contents.held(row).has(column)
+    }
+
+    /// True of a block that is listed as unreadable, and was not written since.
+    pub(super) fn is_unreadable(&self, target: Target) -> bool {
+        if self.contents.unreadable.is_empty() {
+            return false;
+        }
+        match target {
+            Target::Home(place) | Target::Slot { place, .. } => {
+                self.contents.unreadable.has(place) && self.is_lost_at(place)
+            }
+            Target::Nowhere | Target::NoSlot | Target::Unwritten(_) => false,
+        }
+    }
+
+    /// The first runs of blocks of the host that are unreadable, each with the block behind its last.
+    pub(super) fn unreadable_runs(&self) -> Vec<(u64, u64)> {
+        let places = self.contents.unreadable.places();
+        let mut blocks: Vec<u64> =
+            places.filter_map(|place| self.directory.block_at(place)).collect();
+        blocks.sort_unstable();
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for block in blocks {
+            let is_full = runs.len() == UNREADABLE_RUNS;
+            match runs.last_mut() {
+                Some((_, end)) if *end == block => *end += 1,
+                _ if is_full => break,
+                _ => runs.push((block, block + 1)),
+            }
+        }
+        runs
+    }
+}
