@@ -4,6 +4,7 @@ use super::operations::{Done, Owner};
 use super::plan::Method;
 use super::task::{Piece, Step, Work, runs_of};
 use super::{Columns, Redundancy, RowMap, Rows};
+use crate::buffer::BufferSlice;
 use crate::counters::Counter;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -172,14 +173,14 @@ impl Rows {
                 None => self.begin_writing(task, map, ctx),
             },
             Work::Read { column, into, .. } | Work::Look { column, into, .. } => {
-                if entry.failure.is_none() && !entry.segments.is_empty() {
+                if entry.failure.is_none() {
                     entry.compute_column(column, ctx);
                     for segment in &entry.segments {
                         ctx.count(Counter::DegradedReadBlocks, segment.rows.blocks.0);
                         let found = entry.part(entry.new[column], segment.rows);
                         ctx.copy(found, entry.part(into, segment.rows));
                     }
-                    self.verify_found(task, column, map, ctx);
+                    self.verify_found(task, column, into, map, ctx);
                 }
                 self.end_task(task, map, ctx);
             }
@@ -244,6 +245,13 @@ impl Rows {
             entry.bad.add(column, Extent::new(row, 1));
             wrong += 1;
         });
+        if matches!(entry.work, Work::Read { .. }) {
+            let lost = (rows.start.0..rows.end().0).filter(|row| map.is_lost(column, *row));
+            for row in lost {
+                entry.bad.add(column, Extent::new(row, 1));
+                wrong += 1;
+            }
+        }
         if wrong > 0 {
             entry.error.get_or_insert(IoError::Medium);
             ctx.count(Counter::WrongBlocks, wrong);
@@ -255,6 +263,7 @@ impl Rows {
         &mut self,
         task: u32,
         column: usize,
+        into: BufferSlice,
         map: &mut M,
         ctx: &mut Context<'_>,
     ) {
@@ -264,9 +273,10 @@ impl Rows {
             // A copy was looked at when it was read.
             return;
         }
-        for segment in &entry.segments {
-            let found = entry.part(entry.new[column], segment.rows);
-            map.find_wrong(column, segment.rows, found, ctx, &mut |_| wrong += 1);
+        map.find_wrong(column, entry.rows, into, ctx, &mut |_| wrong += 1);
+        if matches!(entry.work, Work::Read { .. }) {
+            let mut rows = entry.rows.start.0..entry.rows.end().0;
+            wrong += u64::from(rows.any(|row| map.is_lost(column, row)));
         }
         if wrong > 0 {
             entry.failure = Some(IoError::Medium);

@@ -104,6 +104,11 @@ pub trait RowMap {
         true
     }
 
+    /// True of a block that was [listed](Self::list_unreadable) since it was asked for.
+    fn is_lost(&self, _column: usize, _row: u64) -> bool {
+        false
+    }
+
     /// Blocks of a column that is rebuilt cannot be found any more. False when nobody would remember that.
     fn list_unreadable(&mut self, _column: usize, _rows: Extent, _ctx: &mut Context<'_>) -> bool {
         false

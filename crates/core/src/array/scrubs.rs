@@ -6,6 +6,7 @@ use super::scrubbed::Scrubbed;
 use super::status::WorkStatus;
 use super::{CHUNK_ROWS, RowMap, Rows};
 use crate::command::{CommandError, CommandId, Rate};
+use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::notice::Notice;
@@ -173,8 +174,11 @@ impl Scrubs {
 }
 
 impl EndedScrub {
-    /// Tells those who have asked.
-    pub fn tell(self, ctx: &mut Context<'_>) {
+    /// Tells those who have asked, and what has become of the flush behind it.
+    pub fn tell(mut self, flushed: Result<(), IoError>, ctx: &mut Context<'_>) {
+        if flushed.is_err() {
+            self.stopped.get_or_insert("what it has written could not be made durable");
+        }
         if self.stopped.is_none() {
             let Scrubbed { wrong, repaired, to_move, unreadable } = self.found;
             let repaired = repaired + to_move;

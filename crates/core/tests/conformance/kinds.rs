@@ -247,8 +247,9 @@ pub struct Kind {
     /// For each port, how many blocks from the first a power cut leaves whole: those of data without
     /// checksums, for which the disk is trusted.
     pub whole_blocks: Vec<u64>,
-    /// For each port the first block of those whose changes are noticed by checksums, and mended from other members.
-    pub checked_from: Option<Vec<u64>>,
+    /// For each port the first block of those whose changes are noticed, and mended from other members: that of tables
+    /// of checksums, and that of what they are of.
+    pub checked_from: Option<Vec<(u64, u64)>>,
     /// How many buffers it may keep when it is quiet: those of what it holds in memory.
     pub kept_buffers: usize,
     /// A write or a flush that fails below leaves each block as it was before or as it should be: it

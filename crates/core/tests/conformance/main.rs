@@ -80,7 +80,7 @@ kinds::every_kind!(conformance);
 /// Plays a RAID 4SMR with a journal: with all of its members over power cuts, and without one after an orderly end
 /// and behind a power cut.
 fn play_durable_raid4smrs(amount: suite::Amount, lives: u64) {
-    let (mut starts, mut changed) = (0, 0);
+    let (mut starts, mut changed) = (0, [0, 0]);
     for kind in kinds::durable_raid4smrs() {
         suite::without_failures(&kind, amount, None).unwrap();
         for seed in 0..lives {
@@ -101,11 +101,15 @@ fn play_durable_raid4smrs(amount: suite::Amount, lives: u64) {
                 let case = suite::Case { closes: seed % 3 == 0, ..case };
                 let was_served = suite::lose_in_turn(&kind, case, port, then).unwrap();
                 assert!(was_served, "seed {seed}, cut and without {port}, then without {then}");
-                changed += suite::change_blocks(&kind, case, port, then).unwrap();
+                let of_case = suite::change_blocks(&kind, case, port, then).unwrap();
+                suite::change_blocks_without(&kind, case, then, port).unwrap();
+                changed = [changed[0] + of_case[0], changed[1] + of_case[1]];
             }
         }
     }
-    println!("{changed} blocks were changed while nobody looked");
+    let [changed, found] = changed;
+    assert!(found > starts && found < changed, "{found} of {changed} changed blocks");
+    println!("{changed} blocks were changed while nobody looked, and a scrub has found {found}");
     println!(
         "{starts} starts behind a cut and without a member, and as many with another one then"
     );

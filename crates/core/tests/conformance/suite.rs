@@ -1,5 +1,9 @@
 //! The rules of the conformance suite, played on one kind of layer.
 
+mod changed;
+
+pub use changed::{change_blocks, change_blocks_without};
+
 use super::disk::{Fault, How, WatchedDisk, Witness};
 use super::kinds::{Kind, KnownFault};
 use super::workload;
@@ -14,7 +18,7 @@ use imbrex_core::operation::Completion;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::read_cache::ReadCache;
 use imbrex_core::rng::Rng;
-use imbrex_core::stack::{Arrival, DiskId, StackBuilder};
+use imbrex_core::stack::{Arrival, DiskId, NodeId, StackBuilder};
 use imbrex_core::units::{BlockCount, Instant};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -116,6 +120,7 @@ impl Frontend for Counted<'_> {
 struct Up {
     engine: Engine,
     clock: JumpingClock,
+    node: NodeId,
     above: Geometry,
     disks: Vec<Rc<RefCell<Shared>>>,
 }
@@ -192,6 +197,7 @@ impl World<'_> {
                 in_flight_max: IN_FLIGHT_MAX,
             },
             clock: JumpingClock::default(),
+            node,
             above,
             disks: shared,
         }
@@ -377,6 +383,20 @@ impl World<'_> {
         Ok(is_up)
     }
 
+    /// Comes up without a disk, and reads everything.
+    fn read_without(&mut self, port: usize) -> Result<(), Stop> {
+        self.expect(None);
+        let mut up = self.build();
+        up.engine.stack.lose_disk(DiskId(port as u16));
+        let opened = guarded(|| up.engine.open(&mut up.clock, Start::Recover(Some(SET))))?;
+        opened.map_err(|(_, error)| Stop::Mistake(format!("without a disk: {error}")))?;
+        let look = workload::look(&up.above);
+        self.play(&mut up, look, 4, MayFail::Nothing, true)?;
+        self.check_quiet(&up)?;
+        self.cut(up);
+        Ok(())
+    }
+
     /// Loses a disk for one start.
     fn run_without(&mut self, port: usize) -> Result<bool, Stop> {
         if !self.kind.is_durable {
@@ -438,41 +458,6 @@ impl World<'_> {
         self.play(&mut up, look, 4, MayFail::Nothing, true)?;
         self.check_quiet(&up)?;
         Ok(was_served)
-    }
-
-    /// Changes blocks of a disk while nobody looks: all is read as it was written. Then loses another one: what is
-    /// read is right, or an error. Returns how many blocks were changed.
-    fn run_with_changed_blocks(&mut self, port: usize, then: usize) -> Result<u64, Stop> {
-        let mut up = self.format()?;
-        self.serve(&mut up)?;
-        self.cut(up);
-        let mut up = self.reopen()?;
-        let asks = workload::asks(self.case.seed + 4, self.case.asks, &up.above);
-        let look = workload::look(&up.above);
-        self.play(&mut up, look, 4, MayFail::Nothing, true)?;
-        self.play(&mut up, asks, self.case.depth, MayFail::Nothing, false)?;
-        if self.close(&mut up)? {
-            self.oracle.close();
-        }
-        self.cut(up);
-        let mut rng = Rng::new(self.case.seed, 80 + port as u64);
-        let first = self.kind.checked_from.as_ref().expect("a layer with checksums")[port];
-        let written: Vec<u64> = self.media[port].blocks.range(first..).map(|(at, _)| *at).collect();
-        let changed: Vec<u64> = written.into_iter().filter(|_| rng.below(3) == 0).collect();
-        changed.iter().for_each(|block| self.media[port].flip(*block));
-        let mut up = self.reopen()?;
-        let asks = workload::asks(self.case.seed + 5, self.case.asks, &up.above);
-        let look = workload::look(&up.above);
-        for (asks, depth) in [(look.clone(), 4), (asks, self.case.depth), (look, 4)] {
-            self.play(&mut up, asks, depth, MayFail::Nothing, false)?;
-        }
-        self.check_quiet(&up)?;
-        if self.case.closes && self.close(&mut up)? {
-            self.oracle.close();
-        }
-        self.cut(up);
-        self.serve_without(then, Start::Recover(Some(SET)))?;
-        Ok(changed.len() as u64)
     }
 
     fn run(&mut self) -> Result<(), Stop> {
@@ -542,15 +527,6 @@ pub fn lose_after_a_cut(kind: &Kind, case: Case, port: usize) -> Result<bool, St
 pub fn lose_in_turn(kind: &Kind, case: Case, first: usize, then: usize) -> Result<bool, String> {
     let lost = world(kind, case).run_without_in_turn(first, then);
     lost.map_err(|stop| format!("port {first} lost, then {then}: {}", in_words(case, stop)))
-}
-
-/// Plays one run in which blocks of a disk are changed, and another disk is lost then. Returns how many were changed.
-///
-/// # Errors
-/// The first rule that was broken.
-pub fn change_blocks(kind: &Kind, case: Case, port: usize, then: usize) -> Result<u64, String> {
-    let changed = world(kind, case).run_with_changed_blocks(port, then);
-    changed.map_err(|stop| format!("blocks of port {port} changed: {}", in_words(case, stop)))
 }
 
 fn in_words(case: Case, stop: Stop) -> String {

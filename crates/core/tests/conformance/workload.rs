@@ -43,6 +43,11 @@ pub fn look(above: &Geometry) -> Vec<Ask> {
     [one(0), Ask::Rest(LONG_REST_NS)].into_iter().chain(blocks).collect()
 }
 
+/// Every block is written.
+pub fn fill(above: &Geometry) -> Vec<Ask> {
+    (0..above.blocks.0).map(|lba| Ask::Write(Extent::new(lba, 1))).collect()
+}
+
 /// Requests at random, half of them to a sixth of the device, and streams.
 fn anywhere(mut rng: Rng, count: u64, blocks: u64) -> Vec<Ask> {
     let mut next_in_stream = blocks;

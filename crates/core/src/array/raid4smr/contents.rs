@@ -33,7 +33,9 @@ pub struct Contents {
     pub sums: Option<RowSums>,
     /// Places whose blocks no member can give.
     pub unreadable: Unreadable,
-    /// Blocks by column and row that are to be listed there.
+    /// Blocks by column and row that were there until they were found to be unreadable.
+    lost: BTreeSet<(usize, u64)>,
+    /// Those of them that are to be listed.
     newly_unreadable: Vec<(usize, u64)>,
     /// Bands, by where they lie, of which a home has a wrong block.
     to_rewrite: BTreeSet<u64>,
@@ -55,6 +57,7 @@ impl Contents {
             first_table_block: 0,
             sums: None,
             unreadable: Unreadable::default(),
+            lost: BTreeSet::new(),
             newly_unreadable: Vec::new(),
             to_rewrite: BTreeSet::new(),
             scratch: Vec::new(),
@@ -117,6 +120,11 @@ impl Contents {
     /// Slots of the data disk.
     pub fn slot_rows(&self) -> u64 {
         self.slot_rows
+    }
+
+    /// Blocks of a column were written: they are not lost any more.
+    fn found(&mut self, column: usize, rows: Extent) {
+        self.lost.retain(|(of, row)| *of != column || !rows.contains(Lba(*row)));
     }
 
     /// Bands, by where they lie, that were found to have a wrong block at a home since the last call.
@@ -304,6 +312,7 @@ impl RowMap for Contents {
                 .for_each(|sums| (rows.start.0..rows.end().0).for_each(|row| sums.wrote(row)));
         }
         self.sums.iter_mut().for_each(|sums| sums.set_all(column, rows, data, ctx));
+        self.found(column, rows);
         let bits = match column {
             home if home < self.homes.len() => &mut self.homes[home],
             _ => &mut self.slots,
@@ -357,6 +366,10 @@ impl RowMap for Contents {
         self.scratch = found;
     }
 
+    fn is_lost(&self, column: usize, row: u64) -> bool {
+        !self.lost.is_empty() && self.lost.contains(&(column, row))
+    }
+
     fn repairs_in_place(&mut self, column: usize, row: u64) -> bool {
         if column < self.data() {
             self.to_rewrite.insert(row / self.bands.band_blocks());
@@ -374,6 +387,7 @@ impl RowMap for Contents {
             match is_data {
                 true => {
                     self.hold(column, row, false);
+                    self.lost.insert((column, row));
                     self.newly_unreadable.push((column, row));
                 }
                 // A table that cannot be read says nothing.
@@ -393,6 +407,7 @@ impl RowMap for Contents {
     fn settled(&mut self, rows: Extent) {
         let prepared = core::mem::take(&mut self.prepared);
         let homes = self.homes.len();
+        (0..homes).for_each(|home| self.found(home, rows));
         for (at, row) in (rows.start.0..rows.end().0).enumerate() {
             for (index, home) in self.homes.iter_mut().enumerate() {
                 home.set(row, prepared.get(at * homes + index).copied().unwrap_or(false));

@@ -31,6 +31,8 @@ pub enum Word {
     Scrub,
     /// Rows are made right because a read has found them wrong.
     Repair,
+    /// The members are flushed behind a scrub.
+    Scrubbed,
 }
 
 impl Word {
@@ -53,6 +55,7 @@ impl Word {
             Word::Opening => (11, 0),
             Word::Scrub => (12, 0),
             Word::Repair => (13, 0),
+            Word::Scrubbed => (14, 0),
         };
         kind << Word::SHIFT | number
     }
@@ -74,7 +77,8 @@ impl Word {
             10 => Word::TableWritten(of_kind),
             11 => Word::Opening,
             12 => Word::Scrub,
-            _ => Word::Repair,
+            13 => Word::Repair,
+            _ => Word::Scrubbed,
         }
     }
 }

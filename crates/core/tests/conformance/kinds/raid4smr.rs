@@ -56,8 +56,8 @@ fn kind(
     });
     let journal_blocks = keeping.map_or(0, |keeping| keeping.layout.first_block());
     let checked_from = keeping.map(|keeping| {
-        let first = keeping.layout.tables().start.0;
-        [0; HOMES].into_iter().chain([first, first]).collect()
+        let first = (keeping.layout.tables().start.0, keeping.layout.first_block());
+        [(0, 0); HOMES].into_iter().chain([first, first]).collect()
     });
     let plain = Geometry::plain(BlockCount(150 + journal_blocks), Media::Conventional);
     let disks = vec![home.clone(), home.clone(), home, plain.clone(), plain];

@@ -539,7 +539,7 @@ impl Raid1 {
         self.take_in_returning(ctx);
         let Raid1 { scrubs, rows, map, .. } = self;
         if let Some(ended) = scrubs.go_on(Word::Scrub.number(), rows, map, ctx) {
-            ended.tell(ctx);
+            ended.tell(Ok(()), ctx);
         }
         scrubs.repair(Word::Repair.number(), rows, map, ctx);
         // Scrubs and repairs may want tables that nothing else has asked for.

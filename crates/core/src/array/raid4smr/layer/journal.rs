@@ -295,6 +295,7 @@ impl Raid4Smr {
             Word::Opening => self.tables_flushed(result, ctx),
             Word::Scrub => self.scrubs.compared(ended, ctx),
             Word::Repair => self.scrubs.repaired(),
+            Word::Scrubbed => self.scrubs_flushed(result, ctx),
             Word::Portion(_) | Word::TableRead(_) => unreachable!("it is a job"),
         }
     }
@@ -458,7 +459,7 @@ impl Raid4Smr {
             // What was rebuilt counts with the last flush.
             Quiet::Wanted
                 if self.notes.keeper.life == Life::Draining
-                    && !(self.rows.is_idle() && self.scrubs.are_over()) =>
+                    && !(self.rows.is_idle() && self.have_scrubs_ended()) =>
             {
                 false
             }
@@ -563,6 +564,7 @@ impl Raid4Smr {
         self.rebuilds.give_up();
         self.refuse_waiting("nothing can be recorded any more", ctx);
         self.scrubs.stop("nothing can be recorded any more");
+        self.ended_scrubs.drain(..).for_each(|ended| ended.tell(Err(error), ctx));
         self.rows.rest("nothing can be recorded any more", &mut self.contents, ctx);
         let mut waiting: Vec<(u64, u32)> = self.on_the_way.awaiting_note.drain().collect();
         waiting.sort_unstable();

@@ -73,8 +73,9 @@ pub struct Raid4Smr {
     table_writes: TableWrites,
     scrubs: Scrubs,
     rewrites: Rewrites,
-    /// Scrubs that have compared everything, and wait until band rows are written anew.
+    /// Scrubs that have compared everything, and wait until band rows are written anew and all is flushed.
     ended_scrubs: Vec<EndedScrub>,
+    is_flushing_scrubs: bool,
     rebuilds: Rebuilds,
     /// Disks that the journal is to have a copy on, with the commands that have put new ones in.
     to_admit: VecDeque<(Port, Option<CommandId>)>,
@@ -167,6 +168,7 @@ impl Raid4Smr {
             scrubs: Scrubs::default(),
             rewrites: Rewrites::default(),
             ended_scrubs: Vec::new(),
+            is_flushing_scrubs: false,
             rebuilds: Rebuilds::new(needed.0),
             to_admit: VecDeque::new(),
             collector: Collector::new(bands.band_rows() - 1),

@@ -8,6 +8,7 @@ use crate::array::raid4smr::on_the_way::Quiet;
 use crate::array::raid4smr::word::Word;
 use crate::command::{CommandId, Rate};
 use crate::counters::Gauge;
+use crate::error::IoError;
 use crate::layer::Context;
 use alloc::vec::Vec;
 
@@ -38,14 +39,29 @@ impl Raid4Smr {
             }
         }
         let are_over = self.rewrites.is_empty() && self.collector.is_idle();
-        if are_over {
-            self.ended_scrubs.drain(..).for_each(|ended| ended.tell(ctx));
+        if are_over && !self.ended_scrubs.is_empty() && !self.is_flushing_scrubs {
+            self.is_flushing_scrubs = true;
+            self.flush_members(Word::Scrubbed, ctx);
         }
-        self.rewrite_next()
+        // What was begun may want tables that nothing else has asked for.
+        self.read_tables(ctx) || self.rewrite_next(ctx)
+    }
+
+    /// True when nothing is compared or made right, and everybody was told.
+    pub(super) fn have_scrubs_ended(&self) -> bool {
+        self.scrubs.are_over() && self.ended_scrubs.is_empty()
+    }
+
+    /// What scrubs have made right is durable.
+    pub(super) fn scrubs_flushed(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
+        self.is_flushing_scrubs = false;
+        for ended in self.ended_scrubs.drain(..) {
+            ended.tell(result, ctx);
+        }
     }
 
     /// Has the next band row collected that has a wrong block. False when none can be now.
-    fn rewrite_next(&mut self) -> bool {
+    fn rewrite_next(&mut self, ctx: &mut Context<'_>) -> bool {
         if self.notes.keeper.life != Life::Up || !self.can_collect() {
             self.rewrites.clear();
         }
@@ -59,6 +75,8 @@ impl Raid4Smr {
         self.directory.collect_again(band_row);
         let decisions: Vec<_> = self.directory.take_decisions().collect();
         decisions.into_iter().for_each(|decision| self.collector.add(decision));
+        let (collector, mut around) = self.around(ctx);
+        collector.go_on(&mut around);
         true
     }
 

@@ -40,7 +40,7 @@ impl Raid4Smr {
     }
 
     /// Begins to read the tables that somebody waits for. True when one is known already.
-    fn read_tables(&mut self, ctx: &mut Context<'_>) -> bool {
+    pub(super) fn read_tables(&mut self, ctx: &mut Context<'_>) -> bool {
         let mut came = false;
         while let Some((table, is_written)) =
             self.contents.sums.as_mut().and_then(|sums| sums.next_wanted())
