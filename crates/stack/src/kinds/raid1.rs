@@ -1,7 +1,7 @@
 //! RAID level 1 over any nodes that take writes anywhere.
 
 use super::ports::{BelowNodes, PortNodes};
-use super::raid::{LOST_AFTER_S, ask_members, check_disks, with_spares};
+use super::raid::{LOST_AFTER_S, TABLE_BYTES, ask_members, check_disks, with_spares};
 use super::segment_geometry::blocks_of;
 use super::span::JoinedPorts;
 use super::{
@@ -27,8 +27,6 @@ const REGION_BYTES_MIN: u64 = 16 << 10;
 const REGION_BYTES_MAX: u64 = 1 << 30;
 /// Blocks of the ring of its journal at least.
 const RING_BLOCKS_MIN: u64 = 10;
-/// Tables of checksums in memory, in bytes.
-const TABLE_BYTES: u64 = 64 << 20;
 
 keys! {
     /// An array of copies.

@@ -1,7 +1,7 @@
 //! RAID 4SMR: a parity array over shingled homes whose updates go to a data disk.
 
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, several};
-use super::raid::{LOST_AFTER_S, check_disks, with_spares};
+use super::raid::{LOST_AFTER_S, TABLE_BYTES, check_disks, with_spares};
 use super::segment_geometry::blocks_of;
 use super::{
     Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, Part, Place, Planned,
@@ -68,6 +68,9 @@ keys! {
         /// Where it is durable: a member of which an operation takes longer than so many seconds is lost.
         #[serde(skip_serializing_if = "Option::is_none")]
         lost_after_s: Option<u64> => 1..=86_400, "60";
+        /// Where it is durable: memory for the tables of checksums.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        table_memory: Option<Size> => "a size, at least 4 KiB", r#"`"64 MiB"`"#;
     }
 }
 
@@ -220,7 +223,8 @@ impl Raid4SmrConfig {
         let bands = shorten(bands_over(parity)?);
         let slots = settings.data_capacity.unwrap_or(data.min(parity).min(places));
         let lost_after = Duration::from_ms(self.lost_after_s.unwrap_or(LOST_AFTER_S) * 1000);
-        let keeping = Some(Raid4SmrKeeping { durability, layout, lost_after });
+        let memory_bytes = self.table_memory.map_or(TABLE_BYTES, Size::bytes);
+        let keeping = Some(Raid4SmrKeeping { durability, layout, memory_bytes, lost_after });
         Ok(LaidOut { bands, slots, members, keeping })
     }
 
@@ -280,7 +284,13 @@ impl Node for Raid4SmrConfig {
             ring_blocks: self.ring_blocks,
             // Its checkpoints flush what was written.
             unflushed_blocks_max: None,
-            others: self.lost_after_s.map(|_| "lost_after_s").into_iter().collect(),
+            others: [
+                ("lost_after_s", self.lost_after_s.is_some()),
+                ("table_memory", self.table_memory.is_some()),
+            ]
+            .into_iter()
+            .filter_map(|(key, is_stated)| is_stated.then_some(key))
+            .collect(),
         })
     }
 

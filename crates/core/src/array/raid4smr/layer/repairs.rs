@@ -33,10 +33,8 @@ impl Raid4Smr {
             self.ended_scrubs.push(ended);
         }
         for band in self.contents.take_to_rewrite() {
-            // Of one that is spare nothing is needed.
-            if let Some(band_row) = self.collector.band_row_at(band) {
-                self.rewrites.add(band_row);
-            }
+            // One that is spare still counts in the parity: whatever is collected to it is written over it.
+            self.rewrites.add(self.collector.band_row_at(band).unwrap_or_default());
         }
         let are_over = self.rewrites.is_empty() && self.collector.is_idle();
         if are_over && !self.ended_scrubs.is_empty() && !self.is_flushing_scrubs {
