@@ -27,6 +27,7 @@ mod parity_disks;
 mod parity_doubt;
 mod parity_records;
 mod parity_replay;
+mod parity_sums;
 mod ranges;
 mod ring;
 mod s_blocks;

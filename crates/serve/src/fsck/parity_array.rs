@@ -6,6 +6,7 @@ use super::findings::Findings;
 use super::journal::{JournalRecord, JournalState};
 use super::member::Member;
 use super::parity_records::{Limits, Said};
+use super::parity_sums::NewWords;
 use super::ranges::Ranges;
 use super::words::Words;
 use imbrex_core::array::raid4smr::Raid4SmrShape;
@@ -41,6 +42,14 @@ pub struct ParityArrayState {
     pub spare: u64,
     /// Rows of each home, and slots of the data disk, that stand in the parity.
     pub held: Vec<Ranges>,
+    /// Tables of checksums that were written once.
+    pub tables: Ranges,
+    /// Places whose blocks no member can give.
+    pub unreadable: BTreeSet<u64>,
+    /// Records stand behind the checkpoint.
+    pub has_records: bool,
+    /// What they say of checksums.
+    pub(super) words: NewWords,
     /// Writes of which nobody knows whether they are on the members.
     pub in_doubt: u64,
     /// The spare band row was being written.
@@ -71,6 +80,10 @@ impl ParityArrayState {
             band_rows: Vec::new(),
             spare: 0,
             held: Vec::new(),
+            tables: Ranges::default(),
+            unreadable: BTreeSet::new(),
+            has_records: false,
+            words: NewWords::default(),
             in_doubt: 0,
             is_collecting: false,
             said: Vec::new(),
@@ -101,9 +114,14 @@ impl ParityArrayState {
         let (homes, slots) = (self.shape.bands.rows(), self.shape.slots);
         match column {
             home if home < self.homes() => homes,
-            data if data == self.data() => slots,
-            _ => homes.max(slots),
+            // The tables of checksums lie in rows behind all others.
+            _ => homes.max(slots) + self.shape.layout.tables().blocks.0,
         }
+    }
+
+    /// The row of a table of checksums.
+    pub(super) fn table_row(&self, table: u64) -> u64 {
+        self.shape.bands.rows().max(self.shape.slots) + table
     }
 
     /// Rows that a member has.
@@ -167,6 +185,12 @@ impl ParityArrayState {
                 false => (self.shape.bands.rows(), "a row of a home"),
             };
             self.held.push(bits(&mut words, rows, what)?);
+        }
+        let tables = self.shape.layout.tables().blocks.0;
+        self.tables = bits(&mut words, tables, "a table of checksums")?;
+        let limits = self.limits();
+        for _ in 0..words.u64().ok_or_else(short)? {
+            self.unreadable.insert(limits.place(words.u64().ok_or_else(short)?)?);
         }
         match words.left() {
             0 => Ok(()),
@@ -261,7 +285,10 @@ impl ParityArrayState {
 
     fn record(&mut self, record: &JournalRecord) -> Result<(), String> {
         match Said::of(record, &self.limits())? {
-            Some(said) => self.said.push((record.lsn, said)),
+            Some(said) => {
+                self.has_records = true;
+                self.said.push((record.lsn, said));
+            }
             None if record.kind == MEMBER => {
                 let all = self.all_members();
                 all.record(&record.payload, &mut self.members)?;
@@ -333,7 +360,7 @@ impl ParityArrayState {
             if !self.live.contains(*place) {
                 found.push(format!("place {place} has slot {slot} and no data"));
             }
-            if !self.holds(self.data(), *slot) {
+            if !self.holds(self.data(), *slot) && !self.unreadable.contains(place) {
                 found.push(format!("slot {slot} is in use and not in the parity"));
             }
         }
@@ -359,7 +386,9 @@ impl ParityArrayState {
                 for (gap, gap_end) in self.held[home as usize].gaps(first, last) {
                     let place = |row: u64| (band_row * band_blocks + row - lies) * homes + home;
                     let mut places = (gap..gap_end).map(place);
-                    if let Some(place) = places.find(|place| !self.slots.contains_key(place)) {
+                    let is_known =
+                        |place: &u64| self.slots.contains_key(place) || self.unreadable.contains(place);
+                    if let Some(place) = places.find(|place| !is_known(place)) {
                         found.push(format!("place {place} has data and is not in the parity"));
                     }
                 }

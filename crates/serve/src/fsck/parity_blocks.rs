@@ -6,8 +6,11 @@ use super::member::BLOCK;
 use super::parity_array::ParityArrayState;
 use super::parity_disks::ParityDisks;
 use super::parity_doubt::Doubts;
+use super::parity_sums::ParitySums;
 use super::ranges::Ranges;
-use super::tables::Holes;
+use super::tables::{self, Holes};
+use imbrex_core::lifecycle::Uuid;
+use imbrex_core::translation::NOTHING;
 use std::rc::Rc;
 
 const DATA: &str = "data";
@@ -17,11 +20,23 @@ pub(super) struct ParityBlocks {
     state: Rc<ParityArrayState>,
     disks: ParityDisks,
     doubts: Doubts,
+    sums: ParitySums,
 }
 
 impl ParityBlocks {
-    pub fn new(state: &Rc<ParityArrayState>, disks: ParityDisks, doubts: Doubts) -> ParityBlocks {
-        ParityBlocks { state: Rc::clone(state), disks, doubts }
+    pub fn new(
+        state: &Rc<ParityArrayState>,
+        disks: ParityDisks,
+        doubts: Doubts,
+        set: Uuid,
+    ) -> ParityBlocks {
+        let sums = ParitySums::new(set, state.words.clone());
+        ParityBlocks { state: Rc::clone(state), disks, doubts, sums }
+    }
+
+    /// Reads the tables of checksums.
+    pub fn check_tables(&self, into: &mut Findings) {
+        self.sums.check_tables(&self.state, &self.disks, into);
     }
 
     /// The columns that stand in the parity of a row.
@@ -30,8 +45,8 @@ impl ParityBlocks {
         columns.filter(|column| self.state.holds(*column, row)).collect()
     }
 
-    /// Reads every row that is in no doubt and of which all members have theirs, and compares its parity with the
-    /// sum of what stands in it.
+    /// Reads every row that is in no doubt: compares each block with its checksum, and where all members have theirs
+    /// the parity with the sum of what stands in it.
     pub fn check_data(&self, into: &mut Findings) {
         let mut rows = Ranges::default();
         for held in &self.state.held {
@@ -52,23 +67,31 @@ impl ParityBlocks {
         let held = self.held(row);
         let parity = self.state.parity();
         let all = || held.iter().copied().chain([parity]);
-        if !all().all(|column| self.disks.has_row(column, row)) {
-            return;
-        }
-        let (mut sum, mut bytes) = (vec![0; BLOCK], Vec::new());
+        let (mut sum, mut bytes, mut is_whole) = (vec![0; BLOCK], Vec::new(), true);
         for column in all() {
-            let at = self.disks.place(column, row);
-            // What is in a hole reads as zeroes, and adds nothing.
-            if holes[column].has_zeroes(0, at) {
+            if !self.disks.has_row(column, row) {
+                is_whole = false;
                 continue;
             }
-            if let Err(problem) = self.disks.read(column, row, &mut bytes) {
+            let at = self.disks.place(column, row);
+            let word = match column == parity {
+                true => NOTHING,
+                false => self.sums.word((column, row), &self.state, &self.disks),
+            };
+            // What is in a hole reads as zeroes, and adds nothing.
+            if matches!(word, 0 | NOTHING) && holes[column].has_zeroes(0, at) {
+                continue;
+            }
+            let read = self.disks.read(column, row, &mut bytes);
+            if let Err(problem) = read.and_then(|()| tables::compare(word, &bytes)) {
                 let words = format!("row {row}, at block {at} of the member: {problem}");
-                return into.damage(&self.name(column), DATA, words);
+                into.damage(&self.name(column), DATA, words);
+                is_whole = false;
+                continue;
             }
             add(&bytes, &mut sum);
         }
-        if sum.iter().any(|byte| *byte != 0) {
+        if is_whole && sum.iter().any(|byte| *byte != 0) {
             let of = |column: &usize| {
                 format!("block {} of {}", self.disks.place(*column, row), self.name(*column))
             };
@@ -101,9 +124,13 @@ impl ParityBlocks {
             None => state.home_of(place),
         };
         match state.holds(column, row) {
-            true => self.add_block(column, row, into),
-            false => Ok(()),
+            true => self.add_block(column, row, into)?,
+            false if state.unreadable.contains(&place) => {
+                return Err("it is listed as unreadable".to_owned());
+            }
+            false => return Ok(()),
         }
+        tables::compare(self.sums.word((column, row), state, &self.disks), into)
     }
 
     /// Adds a block of a column to a sum. One that is missing is the sum of the others.

@@ -50,7 +50,14 @@ impl ParityDisks {
     pub fn place(&self, column: usize, row: u64) -> u64 {
         match column < self.shape.bands.homes() {
             true => self.shape.bands.place_of(column, row).0.0,
-            false => self.shape.layout.first_block() + row,
+            // Behind all others lie the rows of the tables.
+            false => {
+                let tables = self.shape.bands.rows().max(self.shape.slots);
+                match row.checked_sub(tables) {
+                    Some(table) => self.shape.layout.tables().start.0 + table,
+                    None => self.shape.layout.first_block() + row,
+                }
+            }
         }
     }
 

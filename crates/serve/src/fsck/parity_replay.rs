@@ -235,11 +235,14 @@ impl Replay<'_> {
                     self.state.slots.insert(block.place, slot);
                 }
             }
+            let (column, row) = match block.slot {
+                Some(slot) => (self.state.data(), slot),
+                None => self.state.home_of(block.place),
+            };
+            // Of one that is not there, what is in its place is believed.
+            let sum = is_there.then_some(block.sum);
+            self.state.words.set(column, row, sum);
             if is_there {
-                let (column, row) = match block.slot {
-                    Some(slot) => (self.state.data(), slot),
-                    None => self.state.home_of(block.place),
-                };
                 self.state.held[column].insert(row, row + 1);
                 if block.slot.is_some() {
                     self.written.entry(row).or_default().push(block.sum);
@@ -281,7 +284,12 @@ impl Replay<'_> {
         let is_before = |place| redirected_by.get(&place).is_none_or(|by| *by <= stamp);
         self.take_slots(band_row * places, (band_row + 1) * places, is_before);
         self.redirected_by = redirected_by;
-        self.clear_homes((to * band_blocks, (to + 1) * band_blocks));
+        let rows = (to * band_blocks, (to + 1) * band_blocks);
+        self.clear_homes(rows);
+        // The collection has written them.
+        let (data, table_rows) = (self.state.data(), self.state.shape.layout.table_rows);
+        self.state.words.forget_homes(data, rows);
+        self.state.tables.insert(rows.0 / table_rows, (rows.1 - 1) / table_rows + 1);
         for place in std::mem::take(&mut self.held) {
             let row = to * band_blocks + place / homes;
             self.state.held[(place % homes) as usize].insert(row, row + 1);

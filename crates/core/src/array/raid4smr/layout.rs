@@ -15,7 +15,7 @@ use crate::units::{BlockCount, Duration};
 use alloc::vec::Vec;
 
 /// Tables of an array of at least so many rows.
-const TABLES_MIN: u64 = 16;
+const TABLES_MIN: u64 = 4;
 
 /// How a RAID 4SMR keeps what it knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +80,7 @@ impl Raid4SmrLayout {
         let rows = bands.rows().max(slots);
         let table_rows = (rows / TABLES_MIN).clamp(1, SUMS_PER_PAGE as u64 / row_words);
         let tables = rows.div_ceil(table_rows);
-        let of_tables = Bits::bytes_max(tables) + 8 * UNREADABLE_MAX as u64;
+        let of_tables = Bits::bytes_max(tables) + 8 * places.min(UNREADABLE_MAX as u64);
         let bytes = members + 64 + of_places + bits + of_slots + of_bands + of_tables;
         let checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
         let ring_blocks = durability.ring_blocks;

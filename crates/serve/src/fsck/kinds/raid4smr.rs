@@ -57,7 +57,8 @@ pub fn read(
     mirrored::keep_all(&with_copies, judged.base, layer, reader);
     ports.extend(with_copies);
     tell_of_state(&state, (&ports, &disks), &base_name, reader.findings());
-    let blocks_of = ParityBlocks::new(&state, disks, doubts);
+    let blocks_of = ParityBlocks::new(&state, disks, doubts, set);
+    blocks_of.check_tables(reader.findings());
     if reader.checks.data {
         blocks_of.check_data(reader.findings());
     }
