@@ -42,6 +42,7 @@ pub const LIBRARY: &[(&str, &str)] = &[
 /// whoever tests a host. They are found by name as those of the library, and no list of drives has them.
 const TINY: &[(&str, &str)] = &[
     drive!("tiny-cmr" in "tiny"),
+    drive!("tiny-cmr-2" in "tiny"),
     drive!("tiny-flash" in "tiny"),
     drive!("tiny-smr-1" in "tiny"),
     drive!("tiny-smr-2" in "tiny"),

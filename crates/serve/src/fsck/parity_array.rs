@@ -386,8 +386,9 @@ impl ParityArrayState {
                 for (gap, gap_end) in self.held[home as usize].gaps(first, last) {
                     let place = |row: u64| (band_row * band_blocks + row - lies) * homes + home;
                     let mut places = (gap..gap_end).map(place);
-                    let is_known =
-                        |place: &u64| self.slots.contains_key(place) || self.unreadable.contains(place);
+                    let is_known = |place: &u64| {
+                        self.slots.contains_key(place) || self.unreadable.contains(place)
+                    };
                     if let Some(place) = places.find(|place| !is_known(place)) {
                         found.push(format!("place {place} has data and is not in the parity"));
                     }

@@ -86,7 +86,8 @@ impl ParitySums {
             let (page, row) = (self.page(table, state), state.table_row(table));
             let mut first: Option<(&str, Vec<u32>)> = None;
             for column in [state.data(), state.parity()] {
-                let Some(member) = disks.member(column).filter(|_| disks.has_row(column, row)) else {
+                let Some(member) = disks.member(column).filter(|_| disks.has_row(column, row))
+                else {
                     continue;
                 };
                 match (page.read(member), &first) {
