@@ -71,13 +71,15 @@ fn members_in_order_are_clean_and_say_what_they_have() {
 
 /// A flipped bit in each row of each member that stands in the parity, and in the parity.
 #[test]
-fn every_row_is_the_sum_of_what_stands_in_it() {
+fn every_block_has_its_checksum_and_every_parity_is_the_sum() {
     let whole = disks();
     let state = read(&whole);
     let state = self::state(&state);
-    let first = shape_of(BLOCKS).layout.first_block();
+    let shape = shape_of(BLOCKS);
+    let first = shape.layout.first_block();
     for (column, name) in NAMES.iter().enumerate() {
-        for row in 0..state.rows(column) {
+        let rows = if column < DATA { shape.bands.rows() } else { shape.slots };
+        for row in 0..rows {
             let mut broken = whole.clone();
             let at = if column < DATA { row } else { first + row };
             broken[column].block(at)[80] ^= 1;
@@ -86,13 +88,31 @@ fn every_row_is_the_sum_of_what_stands_in_it() {
             // The rows of blocks in doubt: their parity may be anything.
             let is_damage = is_held && row != 5 && row != 9;
             let said = said(&broken);
+            let problem = match column {
+                PARITY => "it is not the sum of ",
+                _ => "its data does not match its checksum",
+            };
             let expected =
-                format!("parity: data: row {row}, at block {} of the member: ", first + row);
+                format!("{name}: data: row {row}, at block {at} of the member: {problem}");
             let is_named = said.len() == 1 && said[0].starts_with(&expected);
-            let of_member = column == PARITY
-                || said.iter().all(|it| it.contains(&format!("block {at} of {name}")));
-            let as_it_must = if is_damage { is_named && of_member } else { said.is_empty() };
+            let as_it_must = if is_damage { is_named } else { said.is_empty() };
             assert!(as_it_must, "{name}, row {row}: {said:?}");
+        }
+    }
+}
+
+/// A flipped bit in each table of checksums. The other disk has a copy: all blocks are compared with it.
+#[test]
+fn a_damaged_table_of_checksums_is_named() {
+    let whole = disks();
+    let tables = shape_of(BLOCKS).layout.tables();
+    for (column, name) in NAMES.iter().enumerate().skip(DATA) {
+        for table in 0..tables.blocks.0 {
+            let mut broken = whole.clone();
+            broken[column].block(tables.start.0 + table)[80] ^= 1;
+            let said = said(&broken);
+            let expected = format!("{name}: table of checksums: table {table}: ");
+            assert!(said.len() == 1 && said[0].starts_with(&expected), "{said:?}");
         }
     }
 }
@@ -163,6 +183,8 @@ fn a_journal_that_says_what_cannot_be_is_damage() {
         (page, word(22), 9, "checkpoint: 9 blocks of band 0 were written"),
         (page, word(29) + 1, 0, "array: place 9 has data and is not in the parity"),
         (page, word(31), 0x0b, "array: slot 2 is in use and not in the parity"),
+        (page, word(33), 0xff, "checkpoint: it speaks of a table of checksums past 4"),
+        (page, word(34), 1, "checkpoint: it ends within what it lists"),
         (first, 8, 4, "write 4 comes late"),
         (first, 8 + 24, 12, "block 12 lies past the array"),
         (first, 8 + 24, 0, "block 0 has place 0, and it says 10"),

@@ -6,9 +6,11 @@ use imbrex_core::array::raid4smr::{
     SlotOrder,
 };
 use imbrex_core::disk::{Geometry, Media};
+use imbrex_core::durability::block::{BlockKind, Header};
 use imbrex_core::durability::membership::{Listed, Membership};
 use imbrex_core::durability::superblock::FEATURE_MIRRORED;
 use imbrex_core::durability::{DurabilitySettings, LayerKind};
+use imbrex_core::translation::{NOTHING, ZERO_SUM};
 use imbrex_core::units::BlockCount;
 use imbrex_serve::fsck::Shape;
 use std::path::Path;
@@ -91,6 +93,34 @@ impl Array<'_> {
             self.disks[PARITY].block(at).copy_from_slice(&sum);
         }
     }
+
+    /// Tables with the checksums of all that is held, on the data disk and on the parity disk.
+    fn put_tables(&mut self) {
+        let layout = self.shape.layout;
+        for table in 0..layout.tables().blocks.0 {
+            let rows = table * layout.table_rows..(table + 1) * layout.table_rows;
+            let mut payload: Vec<u8> = Vec::new();
+            for (row, column) in rows.flat_map(|row| (0..PARITY).map(move |column| (row, column))) {
+                let is_held = self.held[column].get(row as usize) == Some(&true);
+                let at = self.place(column, row);
+                let word = match is_held {
+                    true => crc32c::crc32c(self.disks[column].block(at)) ^ ZERO_SUM,
+                    false => NOTHING,
+                };
+                payload.extend(word.to_le_bytes());
+            }
+            let header = Header {
+                kind: BlockKind::ChecksumTable,
+                member: SET,
+                address: layout.tables().start.0 + table,
+                generation: 0,
+                sequence: 0,
+                mark: 1,
+            };
+            self.disks[DATA].seal(header, &payload);
+            self.disks[PARITY].seal(header, &payload);
+        }
+    }
 }
 
 /// A place is on this home, in this row of its band row.
@@ -142,6 +172,9 @@ pub fn array(data: &Blocks) -> Vec<Blocks> {
     (1..=band_rows).for_each(|at| checkpoint.extend(words(&[at])));
     (0..band_rows * HOMES as u64).for_each(|_| checkpoint.extend(words(&[BAND])));
     array.held.iter().for_each(|held| checkpoint.extend(bits(held)));
+    // All tables were written, and no block is unreadable.
+    checkpoint.extend(bits(&vec![true; shape.layout.tables().blocks.0 as usize]));
+    checkpoint.extend(words(&[0]));
 
     for place in 0..of_band_row {
         let (home, row) = home_of(place);
@@ -157,6 +190,7 @@ pub fn array(data: &Blocks) -> Vec<Blocks> {
     let (row, sum) = (BAND + row, array.put(home, BAND + row, &block(last)));
     let free = used + 1;
     array.sum_up();
+    array.put_tables();
     // The log has the one, and nothing of the other.
     let log = shape.layout.log().start.0;
     let at = array.place(PARITY, row);
