@@ -8,7 +8,7 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::ledger::When;
 use crate::operation::RequestId;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 /// What the layer waits for, beside answers: that a write is noted, by its number, or a step of a collection.
@@ -19,6 +19,8 @@ pub const TOKEN_OPENED: u64 = u64::MAX - 1;
 pub const TOKEN_LOSS: u64 = u64::MAX - 2;
 /// That a member has all of its rows.
 pub const TOKEN_WHOLE: u64 = u64::MAX - 3;
+/// That writes are durable.
+pub const TOKEN_SETTLED: u64 = u64::MAX - 4;
 
 /// The journal of the array, and the writes that it speaks of.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct Notes {
     open: BTreeSet<u64>,
     /// All writes with a smaller number are durable on the members.
     settled: u64,
+    /// Numbers that are being recorded so, in their order.
+    to_record: VecDeque<u64>,
     /// What rows are about to have, on the parity disk.
     pub log: RedoLog,
     /// Rows of writes that are not in the log and may not be durable: by the first of them the end and the number of
@@ -49,6 +53,7 @@ impl Notes {
             next: 0,
             open: BTreeSet::new(),
             settled: 0,
+            to_record: VecDeque::new(),
             log,
             unlogged: BTreeMap::new(),
             losses: 0,
@@ -112,10 +117,20 @@ impl Notes {
     pub fn settle(&mut self, before: u64, ctx: &mut Context<'_>) {
         if before > self.settled {
             self.settled = before;
-            self.log.settle(before);
             self.unlogged.retain(|_, (_, number)| *number >= before);
             self.note(&Said::Settled { before }, ctx);
+            if self.when_durable(TOKEN_SETTLED, ctx) == When::Now {
+                self.settled_recorded();
+            } else {
+                self.to_record.push_back(before);
+            }
         }
+    }
+
+    /// That writes are durable is recorded: after a crash nobody looks for them in the log.
+    pub fn settled_recorded(&mut self) {
+        let before = self.to_record.pop_front().unwrap_or(self.settled);
+        self.log.settle(before);
     }
 
     /// True when what is noted is kept.

@@ -99,6 +99,12 @@ impl Logged {
         self.index_of(row).is_some()
     }
 
+    /// The rows in the log.
+    pub fn all_rows(&self) -> impl Iterator<Item = u64> + Clone + use<> {
+        let (first, rows) = (self.first_row, self.rows);
+        (0..64).filter(move |at| rows >> at & 1 == 1).map(move |at| first.saturating_add(at))
+    }
+
     /// Which of the rows in the log a row is.
     pub fn index_of(&self, row: u64) -> Option<usize> {
         let at = row.checked_sub(self.first_row).filter(|at| *at < 64)?;

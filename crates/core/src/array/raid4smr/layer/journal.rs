@@ -7,7 +7,9 @@ use super::Raid4Smr;
 use crate::array::jobs::{EndedJob, JobOwner};
 use crate::array::keeper::{Life, Token};
 use crate::array::plan::Method;
-use crate::array::raid4smr::notes::{TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED, TOKEN_WHOLE};
+use crate::array::raid4smr::notes::{
+    TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED, TOKEN_SETTLED, TOKEN_WHOLE,
+};
 use crate::array::raid4smr::on_the_way::{Logging, Quiet};
 use crate::array::raid4smr::records::{Logged, Said, Written, WrittenBlock};
 use crate::array::raid4smr::table_writes::Behind;
@@ -550,12 +552,22 @@ impl Raid4Smr {
             Token::Layer(TOKEN_OPENED) => self.end_opening(ctx),
             Token::Layer(TOKEN_LOSS) => self.notes.loss_noted(ctx),
             Token::Layer(TOKEN_WHOLE) => self.whole_recorded(ctx),
+            Token::Layer(TOKEN_SETTLED) => self.settled_recorded(ctx),
             Token::Layer(number) => {
                 if let Some(task) = self.on_the_way.awaiting_note.remove(&number) {
                     self.rows.noted(task, number, &mut self.contents, ctx);
                 }
             }
         }
+    }
+
+    /// That writes are durable is recorded: entries of the log are free.
+    fn settled_recorded(&mut self, ctx: &mut Context<'_>) {
+        self.notes.settled_recorded();
+        for task in core::mem::take(&mut self.on_the_way.awaiting_settling) {
+            self.rows.noting.wait(task);
+        }
+        self.note_writes(ctx);
     }
 
     /// Nothing can be noted any more.

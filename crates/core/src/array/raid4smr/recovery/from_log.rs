@@ -10,7 +10,7 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Cause, Operation};
 use crate::units::BlockCount;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// What the log has of a write.
@@ -20,8 +20,10 @@ struct Entry {
     /// Which blocks of the record it has, in their order.
     blocks: Vec<usize>,
     buffer: BufferSlice,
-    /// It is what the record says. Otherwise its write has not begun, or nothing else stood in its rows.
+    /// It is what the record says, and so are those before it in its rows.
     is_whole: bool,
+    /// It is not, and its write may have begun all the same: nothing else stood in its rows.
+    may_have_begun: bool,
 }
 
 /// What a row gets.
@@ -39,7 +41,7 @@ struct Fix {
 /// Where a block is, as the log says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Its row was not in the log: there was nothing else in it.
+    /// The log has nothing of its row: there was nothing else in it.
     NotInLog,
     /// It was not written, or something else was since.
     Nowhere,
@@ -71,8 +73,13 @@ impl FromLog {
                 continue;
             }
             if entries.last().is_none_or(|last| last.record != record) {
-                let (blocks, buffer) = (Vec::new(), BufferSlice::EMPTY);
-                entries.push(Entry { record, blocks, buffer, is_whole: false });
+                entries.push(Entry {
+                    record,
+                    blocks: Vec::new(),
+                    buffer: BufferSlice::EMPTY,
+                    is_whole: false,
+                    may_have_begun: false,
+                });
             }
             entries.last_mut().expect("an entry").blocks.push(at);
         }
@@ -127,8 +134,10 @@ impl FromLog {
         entry.is_whole = found.iter().eq(data.chain(parity));
     }
 
-    /// Every entry was read: the last one of a row says what that gets.
-    pub fn sort_out(&mut self, said: &[Said], doubts: &[Doubt]) {
+    /// Every entry was read: the last one of a row says what that gets. `has_waited` says of each record whether its
+    /// write has waited until its entry was durable.
+    pub fn sort_out(&mut self, said: &[Said], doubts: &[Doubt], has_waited: &[bool]) {
+        self.leave_out_unbegun(said, has_waited);
         for doubt in doubts {
             let Some((entry, in_entry)) = self.find(said, doubt) else { continue };
             if !entry.is_whole {
@@ -150,6 +159,21 @@ impl FromLog {
         }
     }
 
+    /// A write that changes what stands waits until its entry is durable, and with it all entries before it. So behind
+    /// an entry that is not whole no other one of its rows has come to anything.
+    fn leave_out_unbegun(&mut self, said: &[Said], has_waited: &[bool]) {
+        let mut unbegun: BTreeSet<u64> = BTreeSet::new();
+        for entry in &mut self.entries {
+            let rows = logged_of(said, entry.record).expect("an entry").all_rows();
+            let is_behind = rows.clone().any(|row| unbegun.contains(&row));
+            if is_behind || !entry.is_whole {
+                entry.is_whole = false;
+                entry.may_have_begun = !is_behind && !has_waited[entry.record];
+                unbegun.extend(rows);
+            }
+        }
+    }
+
     /// The entry with a block, and which of its blocks that is.
     fn find(&self, said: &[Said], doubt: &Doubt) -> Option<(&Entry, usize)> {
         let (record, at) = doubt.of;
@@ -165,6 +189,7 @@ impl FromLog {
         let block = block_of(said, doubt);
         match self.find(said, doubt) {
             None => Verdict::NotInLog,
+            Some((entry, _)) if entry.may_have_begun => Verdict::NotInLog,
             Some((entry, _)) if !entry.is_whole => Verdict::Nowhere,
             Some(_) if block.slot.is_none() => Verdict::AtHome,
             Some(_) => {

@@ -9,6 +9,7 @@ mod collecting;
 mod doubt;
 mod from_log;
 mod spare_rows;
+mod standing;
 
 use super::contents::Contents;
 use super::directory::{Directory, Place};
@@ -29,6 +30,7 @@ use collecting::Collecting;
 use doubt::{Doubt, READS_MAX, ROWS_MAX};
 use from_log::{FromLog, Verdict};
 use spare_rows::{SpareRow, SpareRows};
+use standing::Standing;
 
 /// How far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +75,8 @@ pub struct AfterCrash {
     /// The checksum of what was found in the place of one that is not.
     found: Vec<Vec<Option<u32>>>,
     doubts: Vec<Doubt>,
+    /// By record whether its write has waited until it was durable that it comes: something stood in its rows.
+    has_waited: Vec<bool>,
     /// What the log says, where a member is missing.
     from_log: Option<FromLog>,
     checks: Vec<Check>,
@@ -106,6 +110,7 @@ impl AfterCrash {
             found: said.iter().map(|it| vec![None; blocks_of(it)]).collect(),
             said,
             doubts: Vec::new(),
+            has_waited: Vec::new(),
             from_log: None,
             checks: Vec::new(),
             asked: 0,
@@ -141,14 +146,23 @@ impl AfterCrash {
         });
         let settled = settled.max().unwrap_or_default();
         let mut band_rows = directory.band_rows().to_vec();
+        let mut standing = Standing::default();
+        self.has_waited = vec![false; self.said.len()];
         for (record, said) in self.said.iter().enumerate() {
             match said {
+                Said::Begun { .. } => standing.collecting.clear(),
+                Said::Held { .. } => standing.collecting.extend(said.places_held()),
                 Said::Collected { band_row, to, .. } => {
-                    if let Some(at) = band_rows.get_mut(*band_row as usize) {
+                    if let Some(at) = band_rows.get_mut(*band_row as usize)
+                        && *to <= directory.band_rows().len() as u64
+                    {
                         *at = *to;
+                        standing.collected(*to, contents);
                     }
                 }
-                Said::Write(written) if written.number >= settled => {
+                Said::Write(written) => {
+                    let is_settled = written.number < settled;
+                    let mut rows = Vec::new();
                     for (at, block) in written.blocks.iter().enumerate() {
                         let band_row = directory.band_row_of(block.place) as usize;
                         let Some(lies) = band_rows.get(band_row) else { continue };
@@ -163,9 +177,13 @@ impl AfterCrash {
                         {
                             continue;
                         }
-                        self.is_there[record][at] = false;
-                        self.doubts.push(Doubt { of: (record, at), column, row });
+                        rows.push((column, row));
+                        if !is_settled {
+                            self.is_there[record][at] = false;
+                            self.doubts.push(Doubt { of: (record, at), column, row });
+                        }
                     }
+                    self.has_waited[record] = standing.write(&rows, contents);
                 }
                 _ => {}
             }
@@ -185,7 +203,7 @@ impl AfterCrash {
     /// The log was read: it says which blocks are there, and which must be read to know that.
     fn believe_log(&mut self, rows: &Rows) {
         let Some(from_log) = &mut self.from_log else { return };
-        from_log.sort_out(&self.said, &self.doubts);
+        from_log.sort_out(&self.said, &self.doubts, &self.has_waited);
         for doubt in &self.doubts {
             let (record, at) = doubt.of;
             let is_readable = rows.members.with_row(doubt.row).has(doubt.column);
