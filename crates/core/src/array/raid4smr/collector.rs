@@ -332,7 +332,7 @@ impl Collector {
                 self.queue.push_back(last);
                 break;
             }
-            around.directory.take_back(&last.decision);
+            around.directory.take_back(&last.decision, around.notes.keeps());
             release(&last, around.ctx);
         }
         self.held.clear();

@@ -3,6 +3,7 @@
 use super::settings::SlotOrder;
 use crate::state::{StateError, StateReader, StateWriter};
 use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
 
 /// Which slots are free.
 #[derive(Debug)]
@@ -11,6 +12,8 @@ pub struct Slots {
     /// Slots from this one on were never used.
     new: u64,
     freed: Freed,
+    /// Slots that are free, and not given out before everything is durable.
+    aside: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -26,7 +29,7 @@ impl Slots {
             SlotOrder::Lowest => Freed::Lowest(BTreeSet::new()),
             SlotOrder::Fifo => Freed::Fifo(VecDeque::new()),
         };
-        Slots { capacity, new: 0, freed }
+        Slots { capacity, new: 0, freed, aside: Vec::new() }
     }
 
     /// Takes a slot: one that was freed, else a new one. None when all are in use.
@@ -53,6 +56,36 @@ impl Slots {
         }
     }
 
+    /// A slot that was freed is not given out before [`free_aside`](Self::free_aside).
+    pub fn set_aside(&mut self, slot: u64) {
+        let is_free = match &self.freed {
+            Freed::Lowest(slots) => slots.contains(&slot),
+            Freed::Fifo(slots) => slots.contains(&slot),
+        };
+        if is_free {
+            self.take_back(slot);
+            self.aside.push(slot);
+        }
+    }
+
+    /// Everything is durable: slots that were set aside are free.
+    pub fn free_aside(&mut self) {
+        core::mem::take(&mut self.aside).into_iter().for_each(|slot| self.free(slot));
+    }
+
+    /// Records need not have freed slots in the order in which they were taken: those in use are `taken`, and all
+    /// others are free.
+    pub fn keep_free(&mut self, taken: &BTreeSet<u64>) {
+        let mut known = BTreeSet::new();
+        let mut keep = |slot: &u64| !taken.contains(slot) && known.insert(*slot);
+        match &mut self.freed {
+            Freed::Lowest(slots) => slots.retain(&mut keep),
+            Freed::Fifo(slots) => slots.retain(&mut keep),
+        }
+        let missing = (0..self.new).filter(|slot| !taken.contains(slot) && !known.contains(slot));
+        missing.collect::<Vec<_>>().into_iter().for_each(|slot| self.free(slot));
+    }
+
     /// A slot is in use, whoever has given it out. Those below it that were never used are free.
     pub fn claim(&mut self, slot: u64) {
         match slot < self.new {
@@ -68,14 +101,13 @@ impl Slots {
     /// order in which they are used next.
     pub fn put(&self, words: &mut StateWriter) {
         words.put_u64(self.new);
-        let put_all = |slots: &mut dyn ExactSizeIterator<Item = &u64>, words: &mut StateWriter| {
-            words.put_u64(slots.len() as u64);
-            slots.for_each(|slot| words.put_u64(*slot));
+        let mut free: Vec<u64> = match &self.freed {
+            Freed::Lowest(slots) => slots.iter().copied().collect(),
+            Freed::Fifo(slots) => slots.iter().copied().collect(),
         };
-        match &self.freed {
-            Freed::Lowest(slots) => put_all(&mut slots.iter(), words),
-            Freed::Fifo(slots) => put_all(&mut slots.iter(), words),
-        }
+        free.extend(&self.aside);
+        words.put_u64(free.len() as u64);
+        free.into_iter().for_each(|slot| words.put_u64(slot));
     }
 
     /// Takes the state back.

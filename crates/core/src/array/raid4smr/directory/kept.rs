@@ -5,6 +5,7 @@ use crate::array::bits::Bits;
 use crate::extent::Extent;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 impl Directory {
@@ -116,6 +117,19 @@ impl Directory {
             None => self.mapped[(place / self.homes / self.band_blocks) as usize] += 1,
         }
         self.slots.claim(slot);
+        Ok(())
+    }
+
+    /// All records were taken in.
+    ///
+    /// # Errors
+    /// When two places have one slot.
+    pub fn end_replay(&mut self) -> Result<(), StateError> {
+        let mut taken = BTreeSet::new();
+        if !self.slot_of.values().all(|slot| taken.insert(*slot)) {
+            return Err(StateError::new("a slot that two places have"));
+        }
+        self.slots.keep_free(&taken);
         Ok(())
     }
 

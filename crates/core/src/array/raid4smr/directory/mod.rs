@@ -533,9 +533,14 @@ impl Directory {
         self.live.set(place, false);
     }
 
+    /// Everything is durable: slots that were set aside are free.
+    pub fn free_aside(&mut self) {
+        self.slots.free_aside();
+    }
+
     /// A band row is not collected after all: of the decisions that were not carried out the last one is
     /// taken back first.
-    pub fn take_back(&mut self, decision: &Decision) {
+    pub fn take_back(&mut self, decision: &Decision, keeps: bool) {
         let band_row = decision.band_row;
         self.band_rows[band_row as usize] = decision.from;
         self.spare = decision.to;
@@ -548,6 +553,9 @@ impl Directory {
                 self.slots.take_back(slot);
                 self.slot_of.insert(place, slot);
                 self.mapped[band_row as usize] += 1;
+            } else if keeps {
+                // It was written elsewhere since, which may not be durable: after a crash it may be here still.
+                self.slots.set_aside(slot);
             }
         }
     }

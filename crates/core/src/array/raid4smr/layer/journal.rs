@@ -486,6 +486,7 @@ impl Raid4Smr {
             self.notes.keeper.ledger.fail(error);
         } else if self.notes.failure().is_none() {
             self.notes.settle(self.notes.next(), ctx);
+            self.directory.free_aside();
             if goes_down {
                 self.rebuilds.flushed_to_close(result, &mut self.notes.keeper, ctx);
             }

@@ -481,6 +481,7 @@ impl AfterCrash {
                 Said::Settled { .. } | Said::Undone { .. } => {}
             }
         }
+        directory.end_replay()?;
         if let Some(to) = collecting.to() {
             if to != directory.spare() {
                 return Err(nonsense());
