@@ -43,7 +43,7 @@ struct Job {
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     jobs: Slab<Job>,
-    ended: VecDeque<EndedJob>,
+    ended: VecDeque<u32>,
 }
 
 impl Jobs {
@@ -100,14 +100,16 @@ impl Jobs {
             self.fail(job, error);
         }
         if self.jobs[job].parts == 0 {
-            let Job { owner, request, result, .. } = self.jobs.take(job);
-            self.ended.push_back(EndedJob { owner, number: job, request, result });
+            // Its number names no other one before somebody has taken it.
+            self.ended.push_back(job);
         }
     }
 
     /// The next job that has ended.
     pub fn next_ended(&mut self) -> Option<EndedJob> {
-        self.ended.pop_front()
+        let number = self.ended.pop_front()?;
+        let Job { owner, request, result, .. } = self.jobs.take(number);
+        Some(EndedJob { owner, number, request, result })
     }
 
     /// A job comes to nothing in part. It ends with the first error.
@@ -136,6 +138,6 @@ impl Jobs {
 
     /// True when no request is in hand.
     pub fn are_over(&self) -> bool {
-        self.jobs.is_empty() && self.ended.is_empty()
+        self.jobs.is_empty()
     }
 }
