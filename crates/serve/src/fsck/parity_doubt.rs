@@ -41,8 +41,10 @@ struct Entry<'a> {
     logged: &'a Logged,
     /// Its blocks of data, by where they stand in the record.
     blocks: Vec<usize>,
-    /// It is what the record says.
+    /// It is what the record says, and so are those before it in its rows.
     is_whole: bool,
+    /// It is not, and its write may have begun all the same: nothing else stood in its rows.
+    may_have_begun: bool,
 }
 
 /// Where a block is, as the log says.
@@ -59,6 +61,8 @@ pub(super) struct Doubts {
     /// Those that are not there, by record and where they stand in it.
     missing: BTreeSet<(usize, usize)>,
     all: Vec<Doubt>,
+    /// Records whose writes have waited until it was durable that they come: something stood in their rows.
+    have_waited: BTreeSet<usize>,
     /// Writes that they are of.
     pub writes: u64,
     /// Rows of which the parity may be anything.
@@ -101,13 +105,19 @@ impl Doubts {
         let settled = settled.max().unwrap_or(0);
         let (homes, band_blocks) = (state.homes() as u64, state.shape.bands.band_blocks());
         let mut band_rows = state.band_rows.clone();
+        let mut standing = Standing { state, rows: BTreeMap::new(), collecting: Vec::new() };
         for (record, (_, said)) in state.said.iter().enumerate() {
             match said {
+                Said::Begun { .. } => standing.collecting.clear(),
+                Said::Held(places) => standing.collecting.extend(places),
                 Said::Collected { band_row, to, .. } if *to <= band_rows.len() as u64 => {
                     band_rows[*band_row as usize] = *to;
+                    standing.collected(*to);
                 }
-                Said::Write(write) if write.number >= settled => {
-                    self.writes += 1;
+                Said::Write(write) => {
+                    let is_settled = write.number < settled;
+                    self.writes += u64::from(!is_settled);
+                    let mut blocks = Vec::new();
                     for (at, block) in write.blocks.iter().enumerate() {
                         let row = block.place / homes;
                         let lies = band_rows[(row / band_blocks) as usize];
@@ -118,7 +128,13 @@ impl Doubts {
                                 (home, lies * band_blocks + row % band_blocks)
                             }
                         };
-                        self.all.push(Doubt { of: (record, at), column, row });
+                        blocks.push((column, row));
+                        if !is_settled {
+                            self.all.push(Doubt { of: (record, at), column, row });
+                        }
+                    }
+                    if standing.write(&blocks) {
+                        self.have_waited.insert(record);
                     }
                 }
                 _ => {}
@@ -180,7 +196,8 @@ impl Doubts {
             let Some(logged) = logged.filter(|it| it.index_of(doubt.row).is_some()) else {
                 continue;
             };
-            let new = || Entry { logged, blocks: Vec::new(), is_whole: false };
+            let new =
+                || Entry { logged, blocks: Vec::new(), is_whole: false, may_have_begun: false };
             entries.entry(record).or_insert_with(new).blocks.push(at);
         }
         let mut bytes = Vec::new();
@@ -191,6 +208,17 @@ impl Doubts {
             entry.is_whole = (entry.logged.at..).zip(sums).all(|(at, sum)| {
                 disks.read_log(at, &mut bytes).is_ok() && crc32c::crc32c(&bytes) == sum
             });
+        }
+        // A write that changes what stands waits until its entry is durable, and with it all entries before it.
+        let mut unbegun: BTreeSet<u64> = BTreeSet::new();
+        for (record, entry) in &mut entries {
+            let rows: Vec<u64> = entry.logged.all_rows().collect();
+            let is_behind = rows.iter().any(|row| unbegun.contains(row));
+            if is_behind || !entry.is_whole {
+                entry.is_whole = false;
+                entry.may_have_begun = !is_behind && !self.have_waited.contains(record);
+                unbegun.extend(rows);
+            }
         }
         entries
     }
@@ -241,6 +269,49 @@ impl Doubts {
             is_unknown
         });
         unknown
+    }
+}
+
+/// What stood in rows when writes were noted, as far as the records tell: a bit for each column.
+struct Standing<'a> {
+    state: &'a ParityArrayState,
+    rows: BTreeMap<u64, u64>,
+    /// Places that the homes will have in the spare band row.
+    collecting: Vec<u64>,
+}
+
+impl Standing<'_> {
+    fn of(&self, row: u64) -> u64 {
+        let held = || {
+            let columns = 0..self.state.parity();
+            columns.filter(|column| self.state.holds(*column, row)).fold(0, |all, it| all | 1 << it)
+        };
+        self.rows.get(&row).copied().unwrap_or_else(held)
+    }
+
+    /// A write puts blocks by column into rows. True when something stood in one of them.
+    fn write(&mut self, blocks: &[(usize, u64)]) -> bool {
+        let stood = blocks.iter().any(|(_, row)| self.of(*row) != 0);
+        for (column, row) in blocks {
+            let all = self.of(*row) | 1 << column;
+            self.rows.insert(*row, all);
+        }
+        stood
+    }
+
+    /// A collection to a band of the homes is done.
+    fn collected(&mut self, to: u64) {
+        let (homes, band_blocks) = (self.state.homes(), self.state.shape.bands.band_blocks());
+        let first = to * band_blocks;
+        for row in first..first + band_blocks {
+            let slot = self.of(row) & 1 << homes;
+            self.rows.insert(row, slot);
+        }
+        for place in std::mem::take(&mut self.collecting) {
+            let row = first + place / homes as u64;
+            let all = self.of(row) | 1 << (place % homes as u64);
+            self.rows.insert(row, all);
+        }
     }
 }
 
@@ -311,6 +382,7 @@ fn verdict(
 ) -> Verdict {
     match find(entries, doubt) {
         None => Verdict::NotInLog,
+        Some((entry, _)) if entry.may_have_begun => Verdict::NotInLog,
         Some((entry, _)) if !entry.is_whole => Verdict::Nowhere,
         Some(_) if block.slot.is_none() => Verdict::AtHome,
         Some(_) => match fixes.get(&doubt.row).and_then(|fix| fix.slot) {

@@ -30,6 +30,11 @@ pub(super) struct Logged {
 }
 
 impl Logged {
+    /// The rows in the log.
+    pub fn all_rows(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..64).filter(|at| self.rows >> at & 1 == 1).map(|at| self.first_row.saturating_add(at))
+    }
+
     /// Which of the rows in the log a row is.
     pub fn index_of(&self, row: u64) -> Option<u64> {
         let at = row.checked_sub(self.first_row).filter(|at| *at < 64)?;
