@@ -78,7 +78,8 @@ impl Site {
         let members_on = members_on.collect();
         // Members without a journal are known by their labels alone: there never were arrays of them without.
         let has_homes = array.kind != "raid1";
-        let is_labelled = has_homes || seed % UNLABELLED_EVERY != UNLABELLED_EVERY - 1;
+        // Drawn, so that it has nothing to do with which port the seed is about.
+        let is_labelled = has_homes || Rng::new(seed, 200).below(UNLABELLED_EVERY) > 0;
         let places = Places::default();
         let mut site = Site { stack, array, places, seed, wrong, is_labelled, check, members_on };
         site.places = site.find_places()?;
