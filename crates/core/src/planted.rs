@@ -191,7 +191,8 @@ planted_bugs! {
     ArrayRegionWrittenUnrecorded = "array-region-written-unrecorded",
     /// A member that was away counts as having everything.
     ArrayStaleMemberTaken = "array-stale-member-taken",
-    /// The mark of a member that comes back moves before it has what it has missed.
+    /// The mark of a member that comes back, and the record of it, say that it has everything before it has what
+    /// it has missed.
     ArrayMarkAheadOfData = "array-mark-ahead-of-data",
     /// The record that a member is out fails, and the write is answered all the same.
     ArrayLossRecordFailureIgnored = "array-loss-record-failure-ignored",

@@ -260,10 +260,15 @@ impl Keeper {
         self.record(MemberRecord { state, ..record }, ctx);
     }
 
-    /// A member has all of its rows, durably. It counts when the token comes back.
-    pub fn record_whole(&mut self, column: usize, token: Token, ctx: &mut Context<'_>) -> When {
+    /// Records that a member has all of its rows.
+    pub fn record_in(&mut self, column: usize, ctx: &mut Context<'_>) {
         let record = MemberRecord { state: State::In, ..self.recorded[column] };
         self.record(record, ctx);
+    }
+
+    /// A member has all of its rows, durably. It counts when the token comes back.
+    pub fn record_whole(&mut self, column: usize, token: Token, ctx: &mut Context<'_>) -> When {
+        self.record_in(column, ctx);
         self.ledger.answer_when_flushed(self.journal_port(), token, ctx)
     }
 

@@ -141,8 +141,7 @@ fn all_are_found(name: &str, all: impl IntoIterator<Item = (&'static str, Wrong)
 }
 
 /// Bugs that these cases do not show: none of 5,000 with each fails. It is not known yet whether a case can.
-const PENDING: [PlantedBug; 2] =
-    [PlantedBug::ArrayMarkAheadOfData, PlantedBug::ArrayLossRecordFailureIgnored];
+const PENDING: [PlantedBug; 1] = [PlantedBug::ArrayLossRecordFailureIgnored];
 
 #[test]
 fn bugs_planted_in_an_array_of_copies_are_found() {

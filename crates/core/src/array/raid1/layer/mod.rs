@@ -459,6 +459,8 @@ impl Raid1 {
         }
         let Some(returning) = self.rebuilds.take_returning(port, &self.rows) else { return };
         if ctx.is_planted(PlantedBug::ArrayMarkAheadOfData) {
+            // Every start asks the record as well as the mark: one of them ahead alone loses nothing.
+            self.keeper.record_in(returning.column, ctx);
             ctx.hold_out(port, false);
             ctx.move_mark();
         }
