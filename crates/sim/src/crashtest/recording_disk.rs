@@ -6,7 +6,7 @@ use super::medium::{Block, Medium, block_of};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
-use imbrex_core::operation::Operation;
+use imbrex_core::operation::{Operation, RequestId};
 use imbrex_core::rng::Rng;
 use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
 use std::cell::RefCell;
@@ -126,6 +126,19 @@ impl RecordingDisk {
         world.log.writes.len() - 1
     }
 
+    /// Ends the next operation that is due as a disk does that goes meanwhile: a write stays one of which nobody
+    /// knows whether it has reached the medium.
+    pub fn break_off(&mut self, now: Instant) -> Option<RequestId> {
+        self.take_due(now).map(|pending| pending.op.id)
+    }
+
+    fn take_due(&mut self, now: Instant) -> Option<Pending> {
+        let due = (0..self.queue.len())
+            .filter(|at| self.queue[*at].finish <= now)
+            .min_by_key(|at| (self.queue[*at].finish, self.queue[*at].serial))?;
+        Some(self.queue.swap_remove(due))
+    }
+
     /// Lets an operation take effect.
     fn execute(&self, pending: &Pending, buffers: &mut Buffers) {
         let world = &mut *self.world.borrow_mut();
@@ -199,10 +212,7 @@ impl Disk for RecordingDisk {
     }
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
-        let due = (0..self.queue.len())
-            .filter(|at| self.queue[*at].finish <= now)
-            .min_by_key(|at| (self.queue[*at].finish, self.queue[*at].serial))?;
-        let pending = self.queue.swap_remove(due);
+        let pending = self.take_due(now)?;
         self.execute(&pending, buffers);
         Some(DiskCompletion { id: pending.op.id, result: pending.result })
     }

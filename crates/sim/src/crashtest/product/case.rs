@@ -21,6 +21,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One case in so many cuts the power behind the orderly stop.
 const AFTER_STOP_EVERY: u64 = 32;
+/// The same of a life that more was lost in than the array can lack: it ends with that.
+const AFTER_LOSS_EVERY: u64 = 2;
 
 /// A case that was drawn.
 pub struct Case {
@@ -65,9 +67,13 @@ impl<'a> Recorded<'a> {
         let mut rng = Rng::new(self.site.seed, 300 + number + (draw << 32));
         // It has gone in the phase, or goes with the cut.
         let is_gone = rng.below(2) == 0;
-        let index = match rng.below(AFTER_STOP_EVERY) {
-            0 if phase == Phase::Idle => self.last,
-            _ => self.index(phase, is_gone, &mut rng)?,
+        let (every, is_of_end) = match self.ends_lost {
+            true => (AFTER_LOSS_EVERY, matches!(phase, Phase::Idle | Phase::Write)),
+            false => (AFTER_STOP_EVERY, phase == Phase::Idle),
+        };
+        let (index, mode) = match rng.below(every) {
+            0 if is_of_end => (self.last, any_mode(&mut rng)),
+            _ => (self.index(phase, is_gone, &mut rng)?, mode),
         };
         let wreck = self.cut(index, mode, &mut rng);
         let lacks = self.moments.iter().find(|it| it.index == index);

@@ -80,12 +80,13 @@ impl Disk for StringedDisk {
         if let Some((_, id, error)) = self.refused.pop_front() {
             return Some(DiskCompletion { id, result: Err(error) });
         }
-        let completion = self.inner.poll(now, buffers)?;
-        let result = match self.strings.operations_left.get() {
-            0 => Err(IoError::Lost),
-            _ => completion.result,
-        };
-        Some(DiskCompletion { result, ..completion })
+        match self.strings.operations_left.get() {
+            0 => {
+                let id = self.inner.break_off(now)?;
+                Some(DiskCompletion { id, result: Err(IoError::Lost) })
+            }
+            _ => self.inner.poll(now, buffers),
+        }
     }
 
     fn next_event(&self) -> Option<Instant> {

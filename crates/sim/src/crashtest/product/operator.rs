@@ -4,7 +4,7 @@ use super::array::Observed;
 use super::disk::{StringedDisk, Strings};
 use super::door::{Door, Temporary};
 use super::site::Site;
-use super::story::{Deed, Event, Phase};
+use super::story::{Deed, During, Event, Phase};
 use crate::crashtest::host::Host;
 use crate::crashtest::recording_disk::{RecordingDisk, World};
 use imbrex_core::buffer::Buffers;
@@ -127,15 +127,16 @@ impl<'a> Operator<'a> {
         self.marks.push((index, mark));
     }
 
-    /// True in a phase in which commands may be given.
-    fn is_in(&self, phase: Phase) -> bool {
+    /// True while that is so which a deed waits for.
+    fn is_during(&self, during: During) -> bool {
         let scrubs = || self.waiting.iter().any(|(_, deed)| matches!(deed, Deed::Scrub(_)));
-        match phase {
-            Phase::Rebuild => self.observed.get().rebuilding > 0,
-            Phase::Scrub => scrubs(),
-            Phase::Replace => self.making.is_some(),
-            Phase::Write => !self.writes.is_empty(),
-            Phase::Idle | Phase::Collect => true,
+        match during {
+            During::Lacking => !self.observed.get().is_whole(),
+            During::Phase(Phase::Rebuild) => self.observed.get().rebuilding > 0,
+            During::Phase(Phase::Scrub) => scrubs(),
+            During::Phase(Phase::Replace) => self.making.is_some(),
+            During::Phase(Phase::Write) => !self.writes.is_empty(),
+            During::Phase(Phase::Idle | Phase::Collect) => true,
         }
     }
 
@@ -143,8 +144,8 @@ impl<'a> Operator<'a> {
         let event = self.events.front()?;
         let is_over = self.host.finished() && self.waiting.is_empty();
         let is_time = self.arrived >= event.after_requests || self.host.finished();
-        let is_phase = event.during.is_none_or(|phase| is_over || self.is_in(phase));
-        let is_due = is_time && is_phase && (!event.waits || self.waiting.is_empty());
+        let is_during = event.during.is_none_or(|during| is_over || self.is_during(during));
+        let is_due = is_time && is_during && (!event.waits || self.waiting.is_empty());
         is_due.then_some(*event)
     }
 
@@ -253,8 +254,8 @@ impl Frontend for Operator<'_> {
         loop {
             let event = self.due().filter(|_| now >= self.replacing.not_before)?;
             self.events.pop_front();
-            if event.during.is_some_and(|phase| !self.is_in(phase)) {
-                // That phase does not come any more.
+            if event.during.is_some_and(|during| !self.is_during(during)) {
+                // That does not come any more.
                 continue;
             }
             let array = self.site.array.node;

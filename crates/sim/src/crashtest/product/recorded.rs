@@ -157,8 +157,7 @@ impl<'a> Recorded<'a> {
             let at = rng.below(steps.len() as u64) as usize;
             steps[at].delay_ns = PAUSE_NS + rng.below(PAUSE_NS);
         }
-        if story.ends_lost {
-            // What the last one took alone is promised the sooner.
+        if story.is_forced {
             steps.iter_mut().for_each(force);
         }
         let leniency = Leniency {

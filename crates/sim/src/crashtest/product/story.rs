@@ -66,6 +66,15 @@ pub enum Deed {
     Scrub(Option<Rate>),
 }
 
+/// What a deed waits for, beside the requests before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum During {
+    /// A phase.
+    Phase(Phase),
+    /// A member of the array lacks something.
+    Lacking,
+}
+
 /// A deed, and when it is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
@@ -73,8 +82,8 @@ pub struct Event {
     pub after_requests: usize,
     /// It waits until the commands before it were answered.
     pub waits: bool,
-    /// It waits for such a phase, and is left out where none comes.
-    pub during: Option<Phase>,
+    /// It waits for this, and is left out where that does not come.
+    pub during: Option<During>,
     /// What is done.
     pub deed: Deed,
 }
@@ -88,6 +97,8 @@ pub struct Story {
     pub events: Vec<Event>,
     /// More is lost in the end than the array can lack: requests may fail.
     pub ends_lost: bool,
+    /// Every write is promised when it is answered, so that what one member has taken alone is promised soon.
+    pub is_forced: bool,
     /// So often the host asks for nothing for a while, in which the array puts things in order.
     pub pauses: u64,
 }
@@ -113,6 +124,11 @@ impl Plot<'_> {
         self.events.push(Event { after_requests, waits, during: None, deed });
     }
 
+    fn then_during(&mut self, deed: Deed, during: During) {
+        let after_requests = self.at as usize;
+        self.events.push(Event { after_requests, waits: false, during: Some(during), deed });
+    }
+
     fn loss(&mut self, port: usize) -> Deed {
         let disk = self.array.ports[port].disk;
         match self.rng.below(2) {
@@ -129,8 +145,7 @@ impl Plot<'_> {
     /// Loses a port in a phase that something before has begun.
     fn lose_during(&mut self, port: usize, phase: Phase) {
         let deed = self.loss(port);
-        let after_requests = self.at as usize;
-        self.events.push(Event { after_requests, waits: false, during: Some(phase), deed });
+        self.then_during(deed, During::Phase(phase));
     }
 
     fn replace(&mut self, port: usize) {
@@ -184,19 +199,28 @@ impl Plot<'_> {
         self.scrub();
     }
 
-    /// All are lost, this one first: one after the other, or all but together.
+    /// All are lost, this one first.
     fn lose_all(&mut self, port: usize) {
         let mut order: Vec<usize> = (0..self.array.ports.len()).collect();
         order.rotate_left(port);
-        let is_together = self.rng.below(2) == 0;
+        // One after the other, all but together, or each while the loss of the one before it is being recorded.
+        let manner = self.rng.below(4);
         for (place, port) in order.into_iter().enumerate() {
-            match is_together {
-                true => {
-                    let operations = self.rng.below(if place == 0 { 3 } else { 8 });
-                    let disk = self.array.ports[port].disk;
-                    self.then(Deed::Vanish(disk, operations), false, 0);
+            let disk = self.array.ports[port].disk;
+            match (manner, place) {
+                (0, _) => self.lose(port, false),
+                (_, 0) => {
+                    let vanishes = Deed::Vanish(disk, self.rng.below(3));
+                    self.then(vanishes, false, 0);
                 }
-                false => self.lose(port, false),
+                (1, _) => {
+                    let vanishes = Deed::Vanish(disk, self.rng.below(8));
+                    self.then(vanishes, false, 0);
+                }
+                _ => {
+                    let vanishes = Deed::Vanish(disk, self.rng.below(4));
+                    self.then_during(vanishes, During::Lacking);
+                }
             }
         }
     }
@@ -209,6 +233,8 @@ impl Plot<'_> {
     }
 }
 
+/// In one life in so many every write of the host is forced.
+const FORCED_EVERY: u64 = 3;
 /// How many stories there are for a first life.
 const KINDS: u64 = 8;
 
@@ -252,10 +278,17 @@ impl Story {
                 plot.scrub();
             }
             // In the end more is lost than may be.
-            3 | 6 => {
+            3 => {
                 plot.scrub();
                 plot.lose(port, true);
                 plot.go_and_come(port);
+                plot.lose_all(port);
+                ends_lost = true;
+            }
+            // The same while all members have everything.
+            6 => {
+                plot.scrub();
+                plot.at += 15 + plot.rng.below(20);
                 plot.lose_all(port);
                 ends_lost = true;
             }
@@ -283,7 +316,9 @@ impl Story {
             }
         }
         let events = plot.events;
-        Story { requests, events, ends_lost, pauses: rng.below(3) }
+        let pauses = rng.below(3);
+        let is_forced = ends_lost || rng.below(FORCED_EVERY) == 0;
+        Story { requests, events, ends_lost, is_forced, pauses }
     }
 
     /// A life in which a port is not there, before the first one that is recorded.
@@ -318,6 +353,8 @@ impl Story {
             _ => {}
         }
         let events = plot.events;
-        Story { requests, events, ends_lost: false, pauses: rng.below(2) }
+        let pauses = rng.below(2);
+        let is_forced = rng.below(FORCED_EVERY) == 0;
+        Story { requests, events, ends_lost: false, is_forced, pauses }
     }
 }
