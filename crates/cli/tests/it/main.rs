@@ -44,9 +44,6 @@ mod served;
 mod support;
 mod tidy;
 mod tidy_reference;
-#[allow(dead_code, reason = "the campaign plants what is wrong")]
-#[path = "../../../core/tests/toys/mirror/mod.rs"]
-mod toy;
 mod trace_info;
 mod trace_output;
 mod trace_page;
