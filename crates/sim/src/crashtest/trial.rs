@@ -284,6 +284,11 @@ pub fn catching<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     result.map_err(|_| PANIC.take())
 }
 
+/// True of a failure that is a slip of the code. What an assertion of the search says is none.
+pub fn is_slip(what: &str) -> bool {
+    what.contains("panic: ") && !what.contains("panic: the stack ")
+}
+
 fn text_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
