@@ -67,7 +67,7 @@ impl Rows {
             }
         }
         ctx.release(sum);
-        ctx.count(Counter::RepairedBlocks, found.repaired);
+        ctx.count(Counter::RepairedBlocks, found.repaired + found.to_move);
         if let Work::Scrub { found: of_task, .. } = &mut self.tasks[task].work {
             *of_task = found;
         }

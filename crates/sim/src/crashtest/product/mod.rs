@@ -17,6 +17,7 @@ pub mod presence;
 pub mod reached;
 pub mod recorded;
 pub mod scrub;
+pub mod scrub_parity;
 pub mod site;
 pub mod story;
 pub mod summary;

@@ -46,18 +46,18 @@ impl Repaired {
 }
 
 /// A device that was written and has stopped in order.
-struct Stopped {
-    media: Vec<Medium>,
-    oracle: Oracle,
-    end: u64,
+pub(super) struct Stopped {
+    pub media: Vec<Medium>,
+    pub oracle: Oracle,
+    pub end: u64,
 }
 
-fn site_of(stack: &SearchedStack, seed: u64) -> Result<Site, String> {
+pub(super) fn site_of(stack: &SearchedStack, seed: u64) -> Result<Site, String> {
     let site = Site::new(stack, seed, Wrong::default())?;
     site.ok_or_else(|| "accepted: a stack with an array that can be rebuilt".to_string())
 }
 
-fn stopped(site: &Site) -> Result<Stopped, String> {
+pub(super) fn stopped(site: &Site) -> Result<Stopped, String> {
     let world = World::new(site.blank(site.set()), None);
     let start = Start::Format(site.set());
     let opening = Opening { start, missing: &[], random: 1, wrong: Wrong::default() };
@@ -75,7 +75,7 @@ fn stopped(site: &Site) -> Result<Stopped, String> {
 }
 
 /// Blocks of the host's data on a disk, with their addresses on the device.
-fn data_on(medium: &Medium) -> Vec<(u64, u64)> {
+pub(super) fn data_on(medium: &Medium) -> Vec<(u64, u64)> {
     let lba = |at: u64| match stamp::read(&medium.block(at)[..], u64::MAX, 0) {
         Found::Foreign { lba, .. } => Some((at, lba)),
         _ => None,
@@ -84,7 +84,7 @@ fn data_on(medium: &Medium) -> Vec<(u64, u64)> {
 }
 
 /// Some of a list, drawn.
-fn some_of<T: Copy>(mut all: Vec<T>, rng: &mut Rng) -> Vec<T> {
+pub(super) fn some_of<T: Copy>(mut all: Vec<T>, rng: &mut Rng) -> Vec<T> {
     let wanted = 1 + rng.below(BAD_MAX) as usize;
     while all.len() > wanted {
         all.swap_remove(rng.below(all.len() as u64) as usize);
@@ -92,7 +92,11 @@ fn some_of<T: Copy>(mut all: Vec<T>, rng: &mut Rng) -> Vec<T> {
     all
 }
 
-fn play(life: &mut Life<'_>, site: &Site, deeds: &[Deed]) -> Result<Vec<(u64, Mark)>, String> {
+pub(super) fn play(
+    life: &mut Life<'_>,
+    site: &Site,
+    deeds: &[Deed],
+) -> Result<Vec<(u64, Mark)>, String> {
     let door = Door::new(site, Description::first(site), vec![0; site.disks()]);
     let event = |deed: &Deed| Event { after_requests: 0, waits: true, during: None, deed: *deed };
     let events = deeds.iter().map(event).collect();
@@ -192,7 +196,7 @@ fn errors_are(reads: &[ReadBack], expected: &BTreeSet<u64>) -> Result<(), String
 }
 
 /// Everything is written, and can be read then.
-fn mended(life: &mut Life<'_>, site: &Site, oracle: &Oracle) -> Result<(), String> {
+pub(super) fn mended(life: &mut Life<'_>, site: &Site, oracle: &Oracle) -> Result<(), String> {
     use crate::crashtest::workload::{Action, REQUEST_BLOCKS_MAX, Step};
     use imbrex_core::extent::Extent;
     let blocks = site.stack.shape().blocks;

@@ -7,6 +7,9 @@ use imbrex_sim::crashtest::product::campaign::{
 };
 use imbrex_sim::crashtest::product::presence::Presence;
 use imbrex_sim::crashtest::product::scrub::{Repaired, scrub_repairs, unreadable_while_rebuilding};
+use imbrex_sim::crashtest::product::scrub_parity::{
+    scrub_repairs_parity, unreadable_beside_parity,
+};
 use imbrex_sim::crashtest::product::site::Wrong;
 use imbrex_sim::crashtest::product::summary::Summary;
 use imbrex_sim::crashtest::stacks::{self, SearchedStack};
@@ -101,7 +104,8 @@ fn all_are_repaired(
     names: &[&str],
     cases: u64,
     play: impl Fn(&SearchedStack, u64) -> Result<Repaired, String>,
-) {
+) -> Repaired {
+    let mut all = Repaired::default();
     for name in names {
         let stack = stack(name);
         let mut repaired = Repaired::default();
@@ -115,7 +119,9 @@ fn all_are_repaired(
         println!("{name}: {repaired:?}");
         assert!(failures.is_empty(), "{name}: {} of {cases}: {failures:#?}", failures.len());
         assert_eq!(repaired.noticed, repaired.bad, "{name}");
+        all.add(repaired);
     }
+    all
 }
 
 #[test]
@@ -126,6 +132,18 @@ fn a_scrub_mends_all_that_has_rotted_on_a_member() {
 #[test]
 fn a_rebuild_goes_on_past_blocks_that_nobody_has() {
     all_are_repaired(&COPIES, 50, unreadable_while_rebuilding);
+}
+
+#[test]
+fn a_scrub_mends_all_that_has_rotted_beside_parity() {
+    let all = all_are_repaired(&PARITY, 100, scrub_repairs_parity);
+    assert!(all.bad > all.cases, "{all:?}");
+}
+
+#[test]
+fn a_rebuild_goes_on_past_what_two_members_have_lost() {
+    let all = all_are_repaired(&PARITY, 50, unreadable_beside_parity);
+    assert!(all.bad > all.cases, "{all:?}");
 }
 
 /// Says of each thing that is wrong after how many cases it was found.

@@ -1,0 +1,107 @@
+//! Blocks of an array with parity that go bad by themselves.
+
+use super::door::Description;
+use super::life::Life;
+use super::operator::Mark;
+use super::recorded::recovering;
+use super::scrub::{Repaired, Stopped, data_on, mended, play, site_of, some_of, stopped};
+use super::site::Site;
+use super::story::Deed;
+use crate::crashtest::fault_points::{FaultClass, damage};
+use crate::crashtest::oracle::Leniency;
+use crate::crashtest::recording_disk::World;
+use crate::crashtest::stacks::SearchedStack;
+use crate::crashtest::trial::catching;
+use imbrex_core::counters::Counter;
+use imbrex_core::rng::Rng;
+
+/// Disks of the members.
+fn members(site: &Site) -> Vec<usize> {
+    let ports = site.array.ports.iter().filter(|port| !port.is_spare);
+    ports.map(|port| port.disk).collect()
+}
+
+/// Bits of blocks of one member rot while the device is down. Behind a scrub a second one finds nothing, and any
+/// member may be missing.
+///
+/// # Errors
+/// When a block of the device is lost, or the second scrub finds something.
+pub fn scrub_repairs_parity(stack: &SearchedStack, seed: u64) -> Result<Repaired, String> {
+    let work = || {
+        let site = site_of(stack, seed)?;
+        let Stopped { mut media, oracle, end } = stopped(&site)?;
+        let mut rng = Rng::new(seed, 213);
+        let disk = members(&site)[rng.below(members(&site).len() as u64) as usize];
+        for (at, _) in some_of(data_on(&media[disk]), &mut rng) {
+            damage(FaultClass::BitFlip, &mut media[disk], at, &mut rng);
+        }
+        let world = World::new(media, None);
+        let opening = recovering(&site, &[], 3);
+        let mut life = Life::start(&site, &world, &Description::first(&site), opening)
+            .map_err(|it| format!("it does not come up: {}", it.words()))?;
+        play(&mut life, &site, &[Deed::Scrub(None)])?;
+        let repaired = life.counted(Counter::RepairedBlocks);
+        play(&mut life, &site, &[Deed::Scrub(None)])?;
+        let again = life.counted(Counter::RepairedBlocks) - repaired;
+        if again > 0 {
+            return Err(format!("a second scrub repairs {again}, the first one {repaired}"));
+        }
+        let reads = life.read_all();
+        let judged = oracle.judge_recovered(end, &reads, Leniency::default());
+        judged.map_err(|violation| violation.detail)?;
+        life.close().map_err(|error| format!("it does not go down: {error}"))?;
+        drop(life);
+        let media = world.borrow().media.clone();
+        for missing in members(&site) {
+            let world = World::new(media.clone(), None);
+            let missing = [missing];
+            let opening = recovering(&site, &missing, 4);
+            let mut life = Life::start(&site, &world, &Description::first(&site), opening)
+                .map_err(|it| format!("without disk {missing:?}: {}", it.words()))?;
+            let judged = oracle.judge_recovered(end, &life.read_all(), Leniency::default());
+            judged.map_err(|it| format!("without disk {missing:?}: {}", it.detail))?;
+        }
+        Ok(Repaired { cases: 1, bad: repaired, noticed: repaired })
+    };
+    catching(work).and_then(|result| result).map_err(|what| format!("seed {seed}: {what}"))
+}
+
+/// A member is lost, and blocks of another one cannot be read while a new disk is filled. The rebuild goes on. What
+/// both were needed for is an error and listed, all else is right, and it is right again when it is written.
+///
+/// # Errors
+/// When anything else comes of it.
+pub fn unreadable_beside_parity(stack: &SearchedStack, seed: u64) -> Result<Repaired, String> {
+    let work = || {
+        let site = site_of(stack, seed)?;
+        let Stopped { media, oracle, end } = stopped(&site)?;
+        let mut rng = Rng::new(seed, 214);
+        let members = members(&site);
+        let first = rng.below(members.len() as u64) as usize;
+        let other = (first + 1 + rng.below(members.len() as u64 - 1) as usize) % members.len();
+        let (lost, other) = (members[first], members[other]);
+        let bad = some_of(data_on(&media[other]), &mut rng);
+        let world = World::new(media, None);
+        let opening = recovering(&site, &[], 3);
+        let mut life = Life::start(&site, &world, &Description::first(&site), opening)
+            .map_err(|it| format!("it does not come up: {}", it.words()))?;
+        life.strings[other].unreadable.borrow_mut().extend(bad.iter().map(|(at, _)| *at));
+        let deeds = [Deed::Fail(lost), Deed::Replace(lost), Deed::Rebuild(None)];
+        let marks = play(&mut life, &site, &deeds)?;
+        if !marks.iter().any(|(_, mark)| *mark == Mark::RebuildEnded(true)) {
+            return Err("the rebuild has stopped".to_string());
+        }
+        let reads = life.read_all();
+        let errors = reads.iter().filter(|read| read.is_err()).count() as u64;
+        // Of each bad block its own, and that of the lost member in its row.
+        if errors > 2 * bad.len() as u64 {
+            return Err(format!("{errors} errors, of {} bad blocks", bad.len()));
+        }
+        let lenient = Leniency { errors: true, ..Leniency::default() };
+        let judged = oracle.judge_recovered(end, &reads, lenient);
+        judged.map_err(|violation| violation.detail)?;
+        mended(&mut life, &site, &oracle.left_by(end, &reads))?;
+        Ok(Repaired { cases: 1, bad: errors, noticed: errors })
+    };
+    catching(work).and_then(|result| result).map_err(|what| format!("seed {seed}: {what}"))
+}
