@@ -196,6 +196,8 @@ planted_bugs! {
     ArrayMarkAheadOfData = "array-mark-ahead-of-data",
     /// The record that a member is out fails, and the write is answered all the same.
     ArrayLossRecordFailureIgnored = "array-loss-record-failure-ignored",
+    /// A row changes before it is durable that it may.
+    ArrayRowChangedUnrecorded = "array-row-changed-unrecorded",
     /// Parity is computed from a block that fails its checksum.
     ArrayParityFromCorruptBlock = "array-parity-from-corrupt-block",
     /// A slot is used again before the parity that covers it is durable.

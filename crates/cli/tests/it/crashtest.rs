@@ -46,6 +46,15 @@ fn what_happens_to_disks_between_two_starts_is_played_and_told() {
 }
 
 #[test]
+fn a_cursor_ahead_of_data_is_found_by_the_check() {
+    let cases = ["--product", "--stack", "raid4smr", "--seeds", "0..20", "--points", "12"];
+    let planted = crashtest(&[&cases[..], &["--plant", "array-cursor-ahead-of-data"]].concat());
+    assert_eq!(planted.status.code(), Some(1), "{planted:?}");
+    let text = String::from_utf8_lossy(&planted.stderr);
+    assert!(text.contains("its data does not match its checksum"), "{text}");
+}
+
+#[test]
 fn a_planted_bug_is_found() {
     let campaign = ["--seeds", "0..1", "--points", "40", "--plant", "fua-as-plain"];
     let output = crashtest(&campaign);

@@ -520,7 +520,7 @@ impl Rows {
         if !matches!(work, Work::Read { from_others: false, .. }) {
             self.locks.unlock(task);
         }
-        if result.is_err() && work == Work::Write {
+        if result.is_err() && work == Work::Write && map.is_noted(rows) {
             self.failed_writes.push_back(task);
         }
         match (job, work) {

@@ -16,6 +16,7 @@ use crate::layer::Context;
 use crate::ledger::When;
 use crate::map::{AddressMap, address_map};
 use crate::operation::{Cause, Operation};
+use crate::planted::PlantedBug;
 use crate::units::BlockCount;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -102,7 +103,10 @@ impl Collector {
     }
 
     /// Takes a decision to be carried out after all earlier ones.
-    pub fn add(&mut self, decision: Decision) {
+    pub fn add(&mut self, mut decision: Decision, ctx: &Context<'_>) {
+        if ctx.is_planted(PlantedBug::ArrayCollectsInPlace) {
+            decision.to = decision.from;
+        }
         self.decided += 1;
         for (_, slot) in &decision.saved {
             self.held.insert(*slot, self.decided);
@@ -517,7 +521,9 @@ impl Collection {
         notes.settle(self.settles, ctx);
         let Decision { band_row, to, stamp, .. } = self.decision;
         notes.note(&Said::Collected { band_row, to, stamp }, ctx);
-        self.wait_for_notes(around);
+        if !ctx.is_planted(PlantedBug::ArraySlotReusedEarly) {
+            self.wait_for_notes(around);
+        }
     }
 
     /// Takes what the homes have in the spare band row out of the parity.
@@ -747,6 +753,9 @@ impl Collection {
 
     fn flush(&mut self, around: &mut Around<'_, '_>) {
         self.step = Step::Flushing;
+        if around.ctx.is_planted(PlantedBug::ArraySlotReusedEarly) {
+            return;
+        }
         self.settles = around.notes.before_now();
         for column in 0..around.contents.columns() {
             self.flush_column(column, around);

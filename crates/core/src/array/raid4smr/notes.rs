@@ -8,6 +8,7 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::ledger::When;
 use crate::operation::RequestId;
+use crate::planted::PlantedBug;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
@@ -174,8 +175,9 @@ impl Notes {
     pub fn fail(&mut self, error: IoError, ctx: &mut Context<'_>) {
         self.keeper.fail(error, ctx);
         self.losses = 0;
-        for (request, _, _) in core::mem::take(&mut self.held) {
-            ctx.finish(request, Err(error));
+        let is_ignored = ctx.is_planted(PlantedBug::ArrayLossRecordFailureIgnored);
+        for (request, result, _) in core::mem::take(&mut self.held) {
+            ctx.finish(request, if is_ignored { result } else { Err(error) });
         }
     }
 

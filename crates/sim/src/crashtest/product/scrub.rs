@@ -50,10 +50,12 @@ pub(super) struct Stopped {
     pub media: Vec<Medium>,
     pub oracle: Oracle,
     pub end: u64,
+    /// What was read before.
+    pub reads: Vec<ReadBack>,
 }
 
-pub(super) fn site_of(stack: &SearchedStack, seed: u64) -> Result<Site, String> {
-    let site = Site::new(stack, seed, Wrong::default())?;
+pub(super) fn site_of(stack: &SearchedStack, seed: u64, wrong: Wrong) -> Result<Site, String> {
+    let site = Site::new(stack, seed, wrong)?;
     site.ok_or_else(|| "accepted: a stack with an array that can be rebuilt".to_string())
 }
 
@@ -67,11 +69,12 @@ pub(super) fn stopped(site: &Site) -> Result<Stopped, String> {
     let mut oracle = Oracle::empty(shape.blocks);
     let steps = ordinary(site.seed, STEPS, shape, 0);
     life.play_alone(&steps, &mut oracle, Leniency::default()).map_err(|it| it.detail)?;
+    let reads = life.read_all();
     life.close().map_err(|error| format!("it does not go down: {error}"))?;
     let end = world.borrow().log.events;
     oracle.closed(end);
     let media = world.borrow().media.clone();
-    Ok(Stopped { media, oracle, end })
+    Ok(Stopped { media, oracle, end, reads })
 }
 
 /// Blocks of the host's data on a disk, with their addresses on the device.
@@ -112,8 +115,8 @@ pub(super) fn play(
 /// When one is left, or a block of the device is lost.
 pub fn scrub_repairs(stack: &SearchedStack, seed: u64) -> Result<Repaired, String> {
     let work = || {
-        let site = site_of(stack, seed)?;
-        let Stopped { mut media, oracle, end } = stopped(&site)?;
+        let site = site_of(stack, seed, Wrong::default())?;
+        let Stopped { mut media, oracle, end, .. } = stopped(&site)?;
         let mut rng = Rng::new(seed, 211);
         let members: Vec<_> = site.array.ports.iter().filter(|port| !port.is_spare).collect();
         let disk = members[rng.below(members.len() as u64) as usize].disk;
@@ -154,8 +157,8 @@ pub fn scrub_repairs(stack: &SearchedStack, seed: u64) -> Result<Repaired, Strin
 /// When anything else comes of it.
 pub fn unreadable_while_rebuilding(stack: &SearchedStack, seed: u64) -> Result<Repaired, String> {
     let work = || {
-        let site = site_of(stack, seed)?;
-        let Stopped { media, oracle, end } = stopped(&site)?;
+        let site = site_of(stack, seed, Wrong::default())?;
+        let Stopped { media, oracle, end, .. } = stopped(&site)?;
         let mut rng = Rng::new(seed, 212);
         let members: Vec<_> = site.array.ports.iter().filter(|port| !port.is_spare).collect();
         let first = rng.below(members.len() as u64) as usize;

@@ -5,15 +5,19 @@ use super::life::Life;
 use super::operator::Mark;
 use super::recorded::recovering;
 use super::scrub::{Repaired, Stopped, data_on, mended, play, site_of, some_of, stopped};
-use super::site::Site;
+use super::site::{Site, Wrong};
 use super::story::Deed;
 use crate::crashtest::fault_points::{FaultClass, damage};
 use crate::crashtest::oracle::Leniency;
 use crate::crashtest::recording_disk::World;
 use crate::crashtest::stacks::SearchedStack;
 use crate::crashtest::trial::catching;
+use crate::crashtest::workload::ordinary;
 use imbrex_core::counters::Counter;
 use imbrex_core::rng::Rng;
+
+/// Requests when something has gone bad.
+const STEPS: usize = 20;
 
 /// Disks of the members.
 fn members(site: &Site) -> Vec<usize> {
@@ -21,15 +25,20 @@ fn members(site: &Site) -> Vec<usize> {
     ports.map(|port| port.disk).collect()
 }
 
-/// Bits of blocks of one member rot while the device is down. Behind a scrub a second one finds nothing, and any
-/// member may be missing.
+/// Bits of blocks of one member rot while the device is down, and some blocks are written then. Behind a scrub a
+/// second one finds nothing, and any member may be missing.
 ///
 /// # Errors
 /// When a block of the device is lost, or the second scrub finds something.
-pub fn scrub_repairs_parity(stack: &SearchedStack, seed: u64) -> Result<Repaired, String> {
+pub fn scrub_repairs_parity(
+    stack: &SearchedStack,
+    seed: u64,
+    wrong: Wrong,
+) -> Result<Repaired, String> {
     let work = || {
-        let site = site_of(stack, seed)?;
-        let Stopped { mut media, oracle, end } = stopped(&site)?;
+        let site = site_of(stack, seed, wrong)?;
+        let Stopped { mut media, oracle, end, reads } = stopped(&site)?;
+        let mut oracle = oracle.left_by(end, &reads);
         let mut rng = Rng::new(seed, 213);
         let disk = members(&site)[rng.below(members(&site).len() as u64) as usize];
         for (at, _) in some_of(data_on(&media[disk]), &mut rng) {
@@ -39,6 +48,8 @@ pub fn scrub_repairs_parity(stack: &SearchedStack, seed: u64) -> Result<Repaired
         let opening = recovering(&site, &[], 3);
         let mut life = Life::start(&site, &world, &Description::first(&site), opening)
             .map_err(|it| format!("it does not come up: {}", it.words()))?;
+        let steps = ordinary(site.seed, STEPS, site.stack.shape(), 1);
+        life.play_alone(&steps, &mut oracle, Leniency::default()).map_err(|it| it.detail)?;
         play(&mut life, &site, &[Deed::Scrub(None)])?;
         let repaired = life.counted(Counter::RepairedBlocks);
         play(&mut life, &site, &[Deed::Scrub(None)])?;
@@ -47,10 +58,11 @@ pub fn scrub_repairs_parity(stack: &SearchedStack, seed: u64) -> Result<Repaired
             return Err(format!("a second scrub repairs {again}, the first one {repaired}"));
         }
         let reads = life.read_all();
-        let judged = oracle.judge_recovered(end, &reads, Leniency::default());
-        judged.map_err(|violation| violation.detail)?;
+        oracle.judge_now(&reads, Leniency::default()).map_err(|violation| violation.detail)?;
         life.close().map_err(|error| format!("it does not go down: {error}"))?;
         drop(life);
+        let end = world.borrow().log.events;
+        oracle.closed(end);
         let media = world.borrow().media.clone();
         for missing in members(&site) {
             let world = World::new(media.clone(), None);
@@ -73,8 +85,8 @@ pub fn scrub_repairs_parity(stack: &SearchedStack, seed: u64) -> Result<Repaired
 /// When anything else comes of it.
 pub fn unreadable_beside_parity(stack: &SearchedStack, seed: u64) -> Result<Repaired, String> {
     let work = || {
-        let site = site_of(stack, seed)?;
-        let Stopped { media, oracle, end } = stopped(&site)?;
+        let site = site_of(stack, seed, Wrong::default())?;
+        let Stopped { media, oracle, end, .. } = stopped(&site)?;
         let mut rng = Rng::new(seed, 214);
         let members = members(&site);
         let first = rng.below(members.len() as u64) as usize;

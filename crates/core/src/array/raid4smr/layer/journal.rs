@@ -22,6 +22,7 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::ledger::{LedgerEvent, When};
 use crate::operation::{Cause, Operation, RequestId};
+use crate::planted::PlantedBug;
 use crate::state::StateWriter;
 use crate::units::BlockCount;
 use alloc::vec::Vec;
@@ -49,7 +50,7 @@ impl Raid4Smr {
             return true;
         }
         let is_write = matches!(request.operation, Operation::Write { .. });
-        let collections = match is_write && self.keeps() && self.can_collect() {
+        let collections = match is_write && self.keeps() && self.can_collect(ctx) {
             true => self.directory.collections_most(request.extent),
             false => 0,
         };
@@ -210,7 +211,8 @@ impl Raid4Smr {
             self.notes.left_out_of_log(number, rows, logged.map_or(0, |(_, rows)| rows));
         }
         self.notes.note(&Said::Write(written), ctx);
-        let must_wait = self.changes_what_stands(task);
+        let must_wait = self.changes_what_stands(task)
+            && !ctx.is_planted(PlantedBug::ArrayRowChangedUnrecorded);
         if must_wait && self.notes.when_durable(number, ctx) == When::Later {
             self.on_the_way.awaiting_note.insert(number, task);
         } else {
@@ -352,7 +354,7 @@ impl Raid4Smr {
 
     /// A job has ended.
     fn job_ended(&mut self, ended: EndedJob, ctx: &mut Context<'_>) {
-        let EndedJob { owner, number, request, result } = ended;
+        let EndedJob { owner, number, request, mut result } = ended;
         let at = self.on_the_way.flushes.iter().position(|(job, _)| *job == number);
         let flushed = at.map(|at| self.on_the_way.flushes.swap_remove(at).1);
         if let (Some(before), Ok(())) = (flushed, result) {
@@ -375,6 +377,10 @@ impl Raid4Smr {
                 }
                 _ => return self.own_ended(Ended::of(word, result), ctx),
             },
+        }
+        if self.notes.keeper.life == Life::Lost && request.operation != Operation::Read {
+            // The member that had everything knows nothing of it.
+            result = result.and(Err(IoError::Lost));
         }
         let is_promise = match request.operation {
             Operation::Flush => true,
@@ -420,8 +426,8 @@ impl Raid4Smr {
 
     /// Has band rows collected that became due while nothing could be collected, one after the other where the
     /// journal must have room for it.
-    pub(super) fn collect_due(&mut self) {
-        while self.may_be_due && self.can_collect() && self.notes.keeper.life == Life::Up {
+    pub(super) fn collect_due(&mut self, ctx: &Context<'_>) {
+        while self.may_be_due && self.can_collect(ctx) && self.notes.keeper.life == Life::Up {
             if self.keeps() {
                 let ledger = &mut self.notes.keeper.ledger;
                 let may_begin = self.collector.is_idle() && self.gate.quiet == Quiet::No;
@@ -432,7 +438,7 @@ impl Raid4Smr {
             }
             self.may_be_due = self.directory.collect_next_due();
             let due: Vec<_> = self.directory.take_decisions().collect();
-            due.into_iter().for_each(|decision| self.collector.add(decision));
+            due.into_iter().for_each(|decision| self.collector.add(decision, ctx));
         }
     }
 

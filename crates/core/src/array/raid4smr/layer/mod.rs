@@ -37,6 +37,7 @@ use crate::joined::{JoinError, joined};
 use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::Start;
 use crate::operation::{Completion, Operation, Request};
+use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -221,8 +222,8 @@ impl Raid4Smr {
         (collector, Around { directory, contents, rows, changes, notes, table_writes, ctx })
     }
 
-    fn can_collect(&self) -> bool {
-        self.rows.members.is_whole()
+    fn can_collect(&self, ctx: &Context<'_>) -> bool {
+        self.rows.members.is_whole() || ctx.is_planted(PlantedBug::ArrayCollectsDegraded)
     }
 
     fn read(&mut self, job: u32, extent: Extent, ctx: &mut Context<'_>) {
@@ -269,7 +270,7 @@ impl Raid4Smr {
     fn write(&mut self, job: u32, request: &Request, ctx: &mut Context<'_>) {
         for at in 0..request.extent.blocks.0 {
             let block = request.extent.start.0 + at;
-            let can_collect = self.can_collect();
+            let can_collect = self.can_collect(ctx);
             let target = self.directory.write(block, self.contents.bands(), can_collect);
             let stamp = self.directory.stamp();
             let own = match target {
@@ -283,7 +284,7 @@ impl Raid4Smr {
             let is_after = |saved: &[(Place, u64)]| own.is_some_and(|own| saved.contains(&own));
             let (after, before): (Vec<_>, Vec<_>) =
                 decisions.into_iter().partition(|it| is_after(&it.saved));
-            before.into_iter().for_each(|decision| self.collector.add(decision));
+            before.into_iter().for_each(|decision| self.collector.add(decision, ctx));
             match target {
                 Target::Home(place) => self.go_home(job, at, (block, stamp, place), ctx),
                 Target::Slot { slot, place, is_new, was_live } => {
@@ -296,7 +297,7 @@ impl Raid4Smr {
                     self.rows.jobs.fail(job, IoError::NoSpace);
                 }
             }
-            after.into_iter().for_each(|decision| self.collector.add(decision));
+            after.into_iter().for_each(|decision| self.collector.add(decision, ctx));
         }
         self.end_run(job, ctx);
     }
@@ -392,7 +393,7 @@ impl Raid4Smr {
         }
         if core::mem::take(&mut self.rows.has_changed) {
             self.note_members(ctx);
-            let is_whole = self.can_collect();
+            let is_whole = self.can_collect(ctx);
             let (collector, _) = self.around(ctx);
             match is_whole {
                 false => collector.stop(),
@@ -400,7 +401,7 @@ impl Raid4Smr {
             }
         }
         loop {
-            self.collect_due();
+            self.collect_due(ctx);
             let (collector, mut around) = self.around(ctx);
             collector.go_on(&mut around);
             // Work on the parity with nothing to change ends at once.

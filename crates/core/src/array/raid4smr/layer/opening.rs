@@ -16,6 +16,7 @@ use crate::extent::Extent;
 use crate::layer::{Context, Port};
 use crate::ledger::{LedgerEvent, When};
 use crate::lifecycle::{OpenError, Start};
+use crate::planted::PlantedBug;
 use crate::state::{StateError, StateReader};
 use alloc::vec::Vec;
 
@@ -124,8 +125,11 @@ impl Raid4Smr {
         if !said.iter().all(is_in_log) {
             return Err(OpenError::damaged("record", "it speaks of a log that is not there"));
         }
-        self.after_crash =
-            Some(AfterCrash::new(said, log, (&self.directory, &self.contents), &self.rows));
+        let mut after = AfterCrash::new(said, log, (&self.directory, &self.contents), &self.rows);
+        if ctx.is_planted(PlantedBug::ArrayNotComparedAfterCrash) {
+            after.compare_nothing();
+        }
+        self.after_crash = Some(after);
         Ok(())
     }
 

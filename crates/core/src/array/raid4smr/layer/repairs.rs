@@ -24,6 +24,7 @@ impl Raid4Smr {
     /// Goes on with what makes blocks right. False when there is nothing to do now.
     pub(super) fn repair_on(&mut self, ctx: &mut Context<'_>) -> bool {
         if !self.keeps() || !matches!(self.notes.keeper.life, Life::Up | Life::Draining) {
+            self.end_scrub_of_lost(ctx);
             return false;
         }
         self.list_unreadable(ctx);
@@ -45,6 +46,17 @@ impl Raid4Smr {
         self.read_tables(ctx) || self.rewrite_next(ctx)
     }
 
+    /// The array is lost: who waits for a scrub is told.
+    fn end_scrub_of_lost(&mut self, ctx: &mut Context<'_>) {
+        let Raid4Smr { scrubs, rows, contents, .. } = self;
+        if self.notes.keeper.life == Life::Lost {
+            scrubs.stop("two members are lost");
+            if let Some(ended) = scrubs.go_on(Word::Scrub.number(), rows, contents, ctx) {
+                ended.tell(Err(IoError::Lost), ctx);
+            }
+        }
+    }
+
     /// True when nothing is compared or made right, and everybody was told.
     pub(super) fn have_scrubs_ended(&self) -> bool {
         self.scrubs.are_over() && self.ended_scrubs.is_empty()
@@ -60,7 +72,7 @@ impl Raid4Smr {
 
     /// Has the next band row collected that has a wrong block. False when none can be now.
     fn rewrite_next(&mut self, ctx: &mut Context<'_>) -> bool {
-        if self.notes.keeper.life != Life::Up || !self.can_collect() {
+        if self.notes.keeper.life != Life::Up || !self.can_collect(ctx) {
             self.rewrites.clear();
         }
         let may_begin = self.collector.is_idle() && self.gate.quiet == Quiet::No;
@@ -72,7 +84,7 @@ impl Raid4Smr {
         self.rewrites.begun();
         self.directory.collect_again(band_row);
         let decisions: Vec<_> = self.directory.take_decisions().collect();
-        decisions.into_iter().for_each(|decision| self.collector.add(decision));
+        decisions.into_iter().for_each(|decision| self.collector.add(decision, ctx));
         let (collector, mut around) = self.around(ctx);
         collector.go_on(&mut around);
         true

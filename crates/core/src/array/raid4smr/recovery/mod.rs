@@ -138,6 +138,13 @@ impl AfterCrash {
         after
     }
 
+    /// Believes that all was written: a planted bug alone asks for it.
+    pub fn compare_nothing(&mut self) {
+        self.is_there.iter_mut().for_each(|blocks| blocks.fill(true));
+        (self.doubts, self.checks, self.from_log) = (Vec::new(), Vec::new(), None);
+        (self.rows, self.step) = (BTreeSet::new(), Step::Checking);
+    }
+
     /// Finds the blocks of which no record says that they are durable.
     fn find_doubts(&mut self, directory: &Directory, contents: &Contents) {
         let settled = self.said.iter().filter_map(|it| match it {
