@@ -199,8 +199,8 @@ impl Keeper {
     }
 
     /// Records what has changed of who has what. The journal lets no answer out before it has recorded durably
-    /// that a copy is gone. Returns the columns that are out since the last call.
-    pub fn note(&mut self, members: &Members, ctx: &mut Context<'_>) -> Vec<usize> {
+    /// that a copy is gone. Returns the ports of the members that are out since the last call.
+    pub fn note(&mut self, members: &Members, ctx: &mut Context<'_>) -> Vec<Port> {
         let mut out = Vec::new();
         for column in 0..members.columns() {
             let now = record_of(column, members, ctx);
@@ -217,13 +217,19 @@ impl Keeper {
             if is_same {
                 continue;
             }
-            if now.state == State::Out {
-                out.push(column);
-                self.lose_copy(before.port, ctx);
+            let is_out = now.state == State::Out;
+            let has_moved = now.port != before.port;
+            // A spare may have stepped in at once: the disk that was there before is out all the same.
+            let was_there = before.state != State::Out && (is_out || has_moved);
+            let gone = [(before.port, was_there), (now.port, is_out && has_moved)];
+            for (port, _) in gone.into_iter().filter(|(_, is_gone)| *is_gone) {
+                out.push(port);
+                self.lose_copy(port, ctx);
             }
             // The number of a disk that is out is the one that it had.
-            let number = if now.state == State::Out { before.number } else { now.number };
+            let number = if is_out && !has_moved { before.number } else { now.number };
             let is_partial = match before.state {
+                _ if has_moved => true,
                 State::Out => before.is_partial,
                 State::In | State::Returning(_) => false,
                 State::Blank | State::Rebuilding(_) => true,

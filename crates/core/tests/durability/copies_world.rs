@@ -1,4 +1,4 @@
-//! Two or three disks of bytes under a layer with a mirrored ledger, a host that loses and replaces
+//! A few disks of bytes under a layer with a mirrored ledger, a host that loses and replaces
 //! them, and what may be found after the power was cut.
 
 use crate::common::harness::JumpingClock;
@@ -12,7 +12,7 @@ use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::engine::{CommandArrival, Replacement};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::extent::Extent;
-use imbrex_core::layer::Port;
+use imbrex_core::layer::{Layer, Port};
 use imbrex_core::ledger::CopyState;
 use imbrex_core::lifecycle::{OpenError, Start, Uuid};
 use imbrex_core::operation::{Completion, Operation, Tag};
@@ -80,6 +80,8 @@ pub struct World {
     pub engine: Engine,
     pub known: Rc<RefCell<Known>>,
     disks: Vec<NodeId>,
+    /// Blocks of each of them.
+    blocks: Vec<u64>,
     clock: JumpingClock,
 }
 
@@ -94,21 +96,32 @@ impl World {
     ) -> World {
         let known = Rc::new(RefCell::new(Known::default()));
         let ports = inserted.len() as u8;
-        let mut builder = StackBuilder::new(seed);
-        let blocks = |port: u8| journal_at(port).member_blocks;
-        let nodes: Vec<NodeId> = (0..ports)
-            .map(|port| builder.disk(Geometry::plain(blocks(port), Media::SolidState)))
-            .collect();
-        let geometry = Geometry::plain(BlockCount(BLOCKS), Media::SolidState);
+        let blocks: Vec<u64> = (0..ports).map(|port| journal_at(port).member_blocks.0).collect();
         let toy = Box::new(CopiesToy::new(ports, &known));
-        let top = builder.layer(toy, geometry, &nodes);
+        let world = World::of_layer(toy, &blocks, inserted, medium, (seed, planted));
+        World { known, ..world }
+    }
+
+    /// Another layer over disks with so many blocks.
+    pub fn of_layer(
+        layer: Box<dyn Layer>,
+        blocks: &[u64],
+        inserted: &[Option<Inserted>],
+        medium: &Rc<RefCell<ByteMedium>>,
+        (seed, planted): (u64, Option<PlantedBug>),
+    ) -> World {
+        let mut builder = StackBuilder::new(seed);
+        let geometry = |blocks: u64| Geometry::plain(BlockCount(blocks), Media::SolidState);
+        let nodes: Vec<NodeId> =
+            blocks.iter().map(|blocks| builder.disk(geometry(*blocks))).collect();
+        let top = builder.layer(layer, geometry(BLOCKS), &nodes);
         let mut disks: Vec<Box<dyn imbrex_core::disk::Disk>> = Vec::new();
-        for (port, inserted) in (0..).zip(inserted) {
+        for (port, inserted) in (0_u8..).zip(inserted) {
             if let Some(Inserted { number, .. }) = inserted {
                 builder.number_member(top, Port(port), *number);
             }
             let base = inserted.map_or(u64::from(u32::MAX) / 2, |it| it.disk * DISK_SPAN);
-            let blocks = blocks(port).0;
+            let blocks = blocks[usize::from(port)];
             disks.push(Box::new(ByteDisk::at(base, blocks, medium, seed, LATENCY_MAX_NS)));
         }
         let mut stack = builder.build(top);
@@ -128,8 +141,9 @@ impl World {
                 buffers: Buffers::new(ContentKind::Bytes),
                 in_flight_max: 64,
             },
-            known,
+            known: Rc::default(),
             disks: nodes,
+            blocks: blocks.to_vec(),
             clock: JumpingClock::default(),
         }
     }
@@ -162,6 +176,7 @@ impl World {
         host.next = 0;
         host.medium = Rc::clone(&self.medium);
         host.disks.clone_from(&self.disks);
+        host.blocks.clone_from(&self.blocks);
         self.engine.run(&mut self.clock, host, &mut |_, _| {});
         let left = self.engine.buffers.allocated();
         assert_eq!(left, 0, "buffers were lost");
@@ -196,6 +211,9 @@ pub struct Host {
     steps: Vec<Step>,
     next: usize,
     queue_depth: usize,
+    /// Commands come so long after the last request.
+    pub pause: Duration,
+    last_at: Instant,
     /// It reads the blocks instead of writing them.
     reads: bool,
     version: u64,
@@ -213,6 +231,7 @@ pub struct Host {
     again: Option<(Instant, u8)>,
     medium: Rc<RefCell<ByteMedium>>,
     disks: Vec<NodeId>,
+    blocks: Vec<u64>,
     next_disk: u64,
     pub events: Vec<(usize, Event)>,
 }
@@ -223,6 +242,8 @@ impl Host {
             steps: Vec::new(),
             next: 0,
             queue_depth,
+            pause: Duration(0),
+            last_at: Instant::ZERO,
             reads: false,
             version: 0,
             in_flight: BTreeMap::new(),
@@ -236,6 +257,7 @@ impl Host {
             again: None,
             medium: Rc::default(),
             disks: Vec::new(),
+            blocks: Vec::new(),
             next_disk: 10,
             events: Vec::new(),
         }
@@ -287,7 +309,7 @@ impl Frontend for Host {
         is_ready.then_some(Instant::ZERO)
     }
 
-    fn poll(&mut self, _now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
         self.pass();
         let step = self.step(false)?;
         if step == Step::Settle || self.in_flight.len() >= self.queue_depth {
@@ -295,6 +317,7 @@ impl Frontend for Host {
         }
         self.next += 1;
         self.next_tag += 1;
+        self.last_at = now;
         let tag = self.next_tag;
         let arrival =
             |operation, extent, buffer| Arrival { tag: Tag(tag), operation, extent, buffer };
@@ -355,7 +378,7 @@ impl Frontend for Host {
 
     fn next_command(&self) -> Option<Instant> {
         let again = self.again.map(|(at, _)| at);
-        again.or(self.step(true).map(|_| Instant::ZERO))
+        again.or(self.step(true).map(|_| self.last_at + self.pause))
     }
 
     fn poll_command(&mut self, now: Instant) -> Option<CommandArrival> {
@@ -363,7 +386,8 @@ impl Frontend for Host {
         let step = match self.again.take_if(|(at, _)| *at <= now) {
             Some((_, port)) => Step::Replace(port),
             None => {
-                let step = self.step(true).filter(|_| self.again.is_none())?;
+                let is_due = self.again.is_none() && now >= self.last_at + self.pause;
+                let step = self.step(true).filter(|_| is_due)?;
                 self.next += 1;
                 step
             }
@@ -383,7 +407,7 @@ impl Frontend for Host {
         self.next_disk += 1;
         let number = disk as u16;
         self.saw(Event::Offered(port, Inserted { disk, number }));
-        let blocks = journal_at(port).member_blocks.0;
+        let blocks = self.blocks[usize::from(port)];
         let with = ByteDisk::at(disk * DISK_SPAN, blocks, &self.medium, disk, LATENCY_MAX_NS);
         Some(CommandArrival::Replace(Replacement {
             id,

@@ -6,6 +6,7 @@ mod common;
 mod copies;
 mod copies_cuts;
 mod copies_data;
+mod copies_spares;
 mod copies_toy;
 mod copies_world;
 mod format_page;

@@ -356,8 +356,8 @@ impl Raid1 {
             return self.give_up(ctx);
         }
         let out = self.keeper.note(&self.rows.members, ctx);
-        for column in &out {
-            ctx.hold_out(self.rows.members.port(*column), true);
+        for port in &out {
+            ctx.hold_out(*port, true);
         }
         if !out.is_empty() {
             ctx.move_mark();

@@ -35,8 +35,8 @@ impl Raid4Smr {
             return self.give_up(ctx);
         }
         let out = self.notes.keeper.note(&self.rows.members, ctx);
-        for column in &out {
-            ctx.hold_out(self.rows.members.port(*column), true);
+        for port in &out {
+            ctx.hold_out(*port, true);
         }
         if !out.is_empty() {
             ctx.move_mark();
