@@ -108,7 +108,7 @@ impl World<'_> {
         let asks = workload::asks(self.case.seed + 5, self.case.asks, &up.above);
         let look = workload::look(&up.above);
         // Reads make right what they come by, and a scrub all the rest.
-        if self.case.seed % 2 == 0 {
+        if self.case.seed.is_multiple_of(2) {
             self.play(&mut up, look.clone(), 4, MayFail::Nothing, false)?;
             self.play(&mut up, asks, self.case.depth, MayFail::Nothing, false)?;
         }
