@@ -101,6 +101,11 @@ impl Members {
         self.whole.has(column)
     }
 
+    /// The nodes that have all rows of their columns.
+    pub fn whole_ports(&self) -> impl Iterator<Item = Port> + '_ {
+        self.whole.iter().map(|column| self.port(column))
+    }
+
     /// The columns that have a row.
     #[inline]
     pub fn with_row(&self, row: u64) -> Columns {

@@ -48,6 +48,8 @@ pub(super) struct JournalCopy {
 pub(super) struct CopySet(u32);
 
 impl CopySet {
+    pub const ALL: CopySet = CopySet(u32::MAX);
+
     pub fn one(copy: usize) -> CopySet {
         CopySet(1 << copy)
     }
@@ -99,6 +101,8 @@ pub(super) struct HeldBlock {
 #[derive(Debug)]
 pub(super) struct Mirror {
     pub copies: Vec<JournalCopy>,
+    /// Those whose members have all data of the layer. The last of them is never recorded as out.
+    pub with_data: CopySet,
     /// Counts the changes of what part the copies take.
     pub changes: u64,
     /// By the index of the operation.
@@ -127,6 +131,12 @@ impl Mirror {
     /// The copies that are in.
     pub fn is_in(&self) -> CopySet {
         self.those(|copy| copy.part == Part::In)
+    }
+
+    /// True when no other copy that is in has all data of the layer, or no other one is in at all.
+    pub fn is_last(&self, copy: usize) -> bool {
+        let without = self.is_in().without(copy);
+        self.copies[copy].part == Part::In && !without.meets(self.with_data)
     }
 
     pub fn those(&self, which: impl Fn(&JournalCopy) -> bool) -> CopySet {

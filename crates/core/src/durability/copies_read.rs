@@ -180,7 +180,7 @@ impl Journal {
     pub(super) fn begin_copies(&mut self, map: Vec<u8>, ctx: &mut Context<'_>) {
         let mirror = self.copies();
         mirror.is_begun = true;
-        if mirror.is_in().is_empty() {
+        if !mirror.is_in().meets(mirror.with_data) {
             return self.fail(IoError::Lost);
         }
         self.copies().map = Some(map);

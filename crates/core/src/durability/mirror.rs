@@ -52,6 +52,7 @@ impl Journal {
         let mut journal = Journal::new(copies[0].settings);
         journal.mirror = Some(Box::new(Mirror {
             copies,
+            with_data: CopySet::ALL,
             changes: 0,
             pending: Vec::new(),
             deferred: VecDeque::new(),
@@ -86,6 +87,16 @@ impl Journal {
         match &self.mirror {
             None => self.settings.port,
             Some(mirror) => mirror.copies[0].settings.port,
+        }
+    }
+
+    /// Which copies lie on members that have all data of the layer: every copy before the first call. The last of
+    /// them that is in is never recorded as out, for it may come back with all that it had: without it the
+    /// journal fails.
+    pub fn set_with_data(&mut self, ports: impl Iterator<Item = Port>) {
+        if let Some(mirror) = self.mirror.as_deref_mut() {
+            let copies = ports.filter_map(|port| mirror.copy_at(port));
+            mirror.with_data = copies.fold(CopySet::default(), CopySet::with);
         }
     }
 

@@ -7,7 +7,7 @@
 //! Until the last step whatever else the journal does completes, but is not told: no answer goes
 //! out that a copy would not know of which has been lost, and which may come back.
 
-use super::copies::{CopySet, Part, Settling, Stage};
+use super::copies::{Part, Settling, Stage};
 use super::events::JournalEvent;
 use super::ids::Lsn;
 use super::journal::Journal;
@@ -49,7 +49,7 @@ impl Journal {
     fn take_out(&mut self, copy: usize, error: IoError, ctx: &mut Context<'_>) -> bool {
         let mirror = self.copies();
         mirror.read.lost = mirror.read.lost.with(copy);
-        let is_last = mirror.is_in() == CopySet::one(copy);
+        let is_last = mirror.is_last(copy);
         let part = mirror.copies[copy].part;
         if part == Part::Out {
             // What was to become of it comes to nothing.

@@ -30,6 +30,16 @@ impl<T> Ledger<T> {
         }
     }
 
+    /// Which members have all data of the layer: all of them before the first call. The last of them that is
+    /// there is never recorded as out, for it may come back with all that it had:
+    /// [`Failed`](super::LedgerEvent::Failed) without it, or [`Refused`](super::LedgerEvent::Refused) where it is
+    /// not there at the start.
+    pub fn set_with_data(&mut self, ports: impl Iterator<Item = Port>) {
+        if let Some(it) = self.journaled.as_deref_mut() {
+            it.journal.set_with_data(ports);
+        }
+    }
+
     /// From [`Layer::lost`](crate::layer::Layer::lost): the copy behind the port is gone. Every
     /// answer waits until the other copies have recorded it durably. When it is the last one that
     /// is in, nothing can be kept any more: [`Failed`](super::LedgerEvent::Failed).

@@ -179,6 +179,23 @@ fn the_last_copy_is_not_given_up() {
 }
 
 #[test]
+fn the_last_copy_beside_the_data_is_not_given_up() {
+    let with_data = |world: &World| world.known.borrow_mut().with_data = Some(vec![Port(0)]);
+    let mut world = World::formatted(2, 3, None);
+    with_data(&world);
+    let mut host = Host::new(1);
+    let steps = [Step::Write(1), Step::Settle, Step::Lose(0), Step::Write(2), Step::Settle];
+    world.play(&mut host, &steps);
+    assert_eq!(host.failures, [Step::Write(2)]);
+    assert_eq!(opens(&world.medium.borrow().image, &pair()), [In, In]);
+    // Nor does a start without it record anything.
+    let mut without = World::over(&[None, first(1)], &world.medium, 4, None);
+    with_data(&without);
+    assert_eq!(without.open(Start::Recover(Some(SET))), Err(OpenError::Io(IoError::Lost)));
+    assert_eq!(opens(&world.medium.borrow().image, &pair()), [In, In]);
+}
+
+#[test]
 fn two_copies_that_went_on_without_each_other_are_refused() {
     let (image, ..) = after(2, &writes(6, 20));
     let mut both = image.clone();

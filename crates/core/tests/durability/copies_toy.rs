@@ -46,6 +46,8 @@ pub struct Known {
     pub now: Vec<CopyState>,
     /// Ports of copies that have become out by an error.
     pub out: Vec<Port>,
+    /// Ports that alone have the data, if the test says so.
+    pub with_data: Option<Vec<Port>>,
 }
 
 pub struct CopiesToy {
@@ -115,6 +117,9 @@ impl CopiesToy {
     }
 
     fn end_event(&mut self, ctx: &mut Context<'_>) {
+        if let Some(ports) = &self.known.borrow().with_data {
+            self.ledger.set_with_data(ports.iter().copied());
+        }
         while let Some(event) = self.ledger.next_event() {
             match event {
                 LedgerEvent::Blank => self.ledger.begin(self.map_bytes(), ctx),

@@ -83,6 +83,18 @@ fn an_array_of_copies_loses_nothing() {
     nothing_is_lost(&COPIES, cases_or(CASES_OF_SUITE));
 }
 
+/// The last whole member was lost just before its spare counted; a new disk came right behind the loss of one
+/// whose spare had stepped in.
+#[test]
+fn lives_that_once_failed_lose_nothing() {
+    for seed in [369, 565] {
+        let options = Options { cases: 12, wrong: Wrong::default() };
+        let totals = run_seeds(&stack("raid1-three"), seed..seed + 1, options, JOBS);
+        let failures: Vec<_> = totals.failures.iter().map(|it| &it.what).collect();
+        assert!(failures.is_empty(), "seed {seed}: {failures:#?}");
+    }
+}
+
 #[test]
 fn an_array_with_parity_loses_nothing() {
     nothing_is_lost(&PARITY, cases_or(CASES_OF_SUITE));

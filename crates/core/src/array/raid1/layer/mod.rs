@@ -281,6 +281,7 @@ impl Raid1 {
             }
         }
         self.keeper.restore(&mut self.rows.members);
+        self.keeper.ledger.set_with_data(self.rows.members.whole_ports());
         kept.marked.iter().for_each(|region| self.regions.restore(*region));
         self.map.unreadable = kept.unreadable;
         self.miss(&kept.missed.into_iter().collect::<Vec<_>>());
@@ -355,6 +356,7 @@ impl Raid1 {
         if !self.rows.members.have_all(Redundancy::Copies) {
             return self.give_up(ctx);
         }
+        self.keeper.ledger.set_with_data(self.rows.members.whole_ports());
         let out = self.keeper.note(&self.rows.members, ctx);
         for port in &out {
             ctx.hold_out(*port, true);
