@@ -28,6 +28,7 @@ mod parity_doubt;
 mod parity_records;
 mod parity_replay;
 mod parity_sums;
+mod parity_words;
 mod ranges;
 mod ring;
 mod s_blocks;

@@ -6,7 +6,7 @@ use super::findings::Findings;
 use super::journal::{JournalRecord, JournalState};
 use super::member::Member;
 use super::parity_records::{Limits, Said};
-use super::parity_sums::NewWords;
+use super::parity_words::NewWords;
 use super::ranges::Ranges;
 use super::words::Words;
 use imbrex_core::array::raid4smr::Raid4SmrShape;

@@ -3,33 +3,13 @@
 use super::findings::Findings;
 use super::parity_array::ParityArrayState;
 use super::parity_disks::ParityDisks;
+use super::parity_words::NewWords;
 use super::tables::Page;
 use imbrex_core::lifecycle::Uuid;
-use imbrex_core::translation::{NOTHING, ZERO_SUM};
+use imbrex_core::translation::NOTHING;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 const TABLE: &str = "table of checksums";
-
-/// Words that the records say, which the tables may not have yet: by column and row. Of some nothing is known.
-#[derive(Clone, Debug, Default)]
-pub(super) struct NewWords(BTreeMap<(usize, u64), u32>);
-
-impl NewWords {
-    /// A block has a checksum, or nobody knows which.
-    pub fn set(&mut self, column: usize, row: u64, sum: Option<u32>) {
-        let word = sum.map_or(NOTHING, |sum| match sum ^ ZERO_SUM {
-            word if word >= NOTHING => word - 2,
-            word => word,
-        });
-        self.0.insert((column, row), word);
-    }
-
-    /// The tables have what homes have in rows.
-    pub fn forget_homes(&mut self, data: usize, (start, end): (u64, u64)) {
-        self.0.retain(|(column, row), _| *column == data || !(start..end).contains(row));
-    }
-}
 
 /// The checksums of an array.
 pub(super) struct ParitySums {
@@ -56,8 +36,8 @@ impl ParitySums {
         state: &ParityArrayState,
         disks: &ParityDisks,
     ) -> u32 {
-        if let Some(word) = self.new.0.get(&(column, row)) {
-            return *word;
+        if let Some(word) = self.new.of(column, row) {
+            return word;
         }
         let layout = &state.shape.layout;
         let table = row / layout.table_rows;

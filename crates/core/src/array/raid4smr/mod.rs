@@ -18,6 +18,7 @@ mod on_the_way;
 mod records;
 mod recovery;
 mod redo_log;
+mod repairs;
 mod rewrites;
 mod room;
 mod row_sums;

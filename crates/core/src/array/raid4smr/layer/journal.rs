@@ -297,8 +297,8 @@ impl Raid4Smr {
             Word::Collection(number) => self.collector.ended(number, result),
             Word::TableWritten(table) => self.table_written(table, result),
             Word::Opening => self.tables_flushed(result, ctx),
-            Word::Scrub => self.scrubs.compared(ended, ctx),
-            Word::Repair => self.scrubs.repaired(),
+            Word::Scrub => self.repairs.scrubs.compared(ended, ctx),
+            Word::Repair => self.repairs.scrubs.repaired(),
             Word::Scrubbed => self.scrubs_flushed(result, ctx),
             Word::Portion(_) | Word::TableRead(_) => unreachable!("it is a job"),
         }
@@ -340,7 +340,7 @@ impl Raid4Smr {
         self.notes.keeper.commit(ctx);
         self.rows.give_up_late(ctx);
         let rows = [self.rows.alarm(ctx.now()), self.rows.late_alarm()];
-        let alarms = [rows[0], rows[1], self.notes.keeper.alarm(), self.scrubs.alarm()];
+        let alarms = [rows[0], rows[1], self.notes.keeper.alarm(), self.repairs.scrubs.alarm()];
         // What is due already waits for something else than time.
         match alarms.into_iter().flatten().filter(|at| *at > ctx.now()).min() {
             Some(at) => ctx.wake_at(at),
@@ -535,7 +535,7 @@ impl Raid4Smr {
                 let words = "the device goes down; it goes on at the next start";
                 self.rows.rest(words, &mut self.contents, ctx);
                 self.refuse_waiting("the device goes down", ctx);
-                self.scrubs.stop("the device goes down; it can be asked for again");
+                self.repairs.scrubs.stop("the device goes down; it can be asked for again");
             }
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.failed(error, ctx),
@@ -582,8 +582,8 @@ impl Raid4Smr {
         self.notes.fail(error, ctx);
         self.rebuilds.give_up();
         self.refuse_waiting("nothing can be recorded any more", ctx);
-        self.scrubs.stop("nothing can be recorded any more");
-        self.ended_scrubs.drain(..).for_each(|ended| ended.tell(Err(error), ctx));
+        self.repairs.scrubs.stop("nothing can be recorded any more");
+        self.repairs.ended_scrubs.drain(..).for_each(|ended| ended.tell(Err(error), ctx));
         self.rows.rest("nothing can be recorded any more", &mut self.contents, ctx);
         let mut waiting: Vec<(u64, u32)> = self.on_the_way.awaiting_note.drain().collect();
         waiting.sort_unstable();

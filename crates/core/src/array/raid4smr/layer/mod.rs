@@ -17,7 +17,7 @@ use super::on_the_way::{Gate, OnTheWay};
 use super::records::WRITE_BLOCKS_MAX;
 use super::recovery::AfterCrash;
 use super::redo_log::RedoLog;
-use super::rewrites::Rewrites;
+use super::repairs::Repairs;
 use super::room::Room;
 use super::settings::{Placement, Raid4SmrError, Raid4SmrSettings};
 use super::table_writes::TableWrites;
@@ -25,7 +25,6 @@ use crate::array::keeper::{Keeper, Life};
 use crate::array::raid::check_spares;
 use crate::array::read_runs::ReadRuns;
 use crate::array::rebuilds::Rebuilds;
-use crate::array::scrubs::{EndedScrub, Scrubs};
 use crate::array::status::ArrayStatus;
 use crate::array::{ArrayError, RowMap, Rows};
 use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement, Without};
@@ -72,11 +71,7 @@ pub struct Raid4Smr {
     may_be_due: bool,
     after_crash: Option<AfterCrash>,
     table_writes: TableWrites,
-    scrubs: Scrubs,
-    rewrites: Rewrites,
-    /// Scrubs that have compared everything, and wait until band rows are written anew and all is flushed.
-    ended_scrubs: Vec<EndedScrub>,
-    is_flushing_scrubs: bool,
+    repairs: Repairs,
     rebuilds: Rebuilds,
     /// Disks that the journal is to have a copy on, with the commands that have put new ones in.
     to_admit: VecDeque<(Port, Option<CommandId>)>,
@@ -166,10 +161,7 @@ impl Raid4Smr {
             may_be_due: false,
             after_crash: None,
             table_writes: TableWrites::default(),
-            scrubs: Scrubs::default(),
-            rewrites: Rewrites::default(),
-            ended_scrubs: Vec::new(),
-            is_flushing_scrubs: false,
+            repairs: Repairs::default(),
             rebuilds: Rebuilds::new(needed.0),
             to_admit: VecDeque::new(),
             collector: Collector::new(bands.band_rows() - 1),
@@ -553,7 +545,7 @@ impl Layer for Raid4Smr {
         let mut status = self.rows.array_status(&self.contents, now, is_lost);
         self.rebuilds.tell_returning(&mut status);
         status.slots = Some(self.directory.slots());
-        status.scrub = self.scrubs.status(now);
+        status.scrub = self.repairs.scrubs.status(now);
         status.unreadable_blocks = self.contents.unreadable.len();
         status.unreadable = self.unreadable_runs();
         Some(status)

@@ -18,7 +18,7 @@ const UNREADABLE_RUNS: usize = 8;
 impl Raid4Smr {
     /// A command asks for a scrub, or for a faster one.
     pub(super) fn ask_scrub(&mut self, id: CommandId, rate: Option<Rate>, ctx: &mut Context<'_>) {
-        self.scrubs.ask(id, rate, &self.contents, ctx);
+        self.repairs.scrubs.ask(id, rate, &self.contents, ctx);
     }
 
     /// Goes on with what makes blocks right. False when there is nothing to do now.
@@ -28,18 +28,18 @@ impl Raid4Smr {
             return false;
         }
         self.list_unreadable(ctx);
-        let Raid4Smr { scrubs, rows, contents, .. } = self;
-        scrubs.repair(Word::Repair.number(), rows, contents, ctx);
-        if let Some(ended) = scrubs.go_on(Word::Scrub.number(), rows, contents, ctx) {
-            self.ended_scrubs.push(ended);
+        let Raid4Smr { repairs, rows, contents, .. } = self;
+        repairs.scrubs.repair(Word::Repair.number(), rows, contents, ctx);
+        if let Some(ended) = repairs.scrubs.go_on(Word::Scrub.number(), rows, contents, ctx) {
+            self.repairs.ended_scrubs.push(ended);
         }
         for band in self.contents.take_to_rewrite() {
             // One that is spare still counts in the parity: whatever is collected to it is written over it.
-            self.rewrites.add(self.collector.band_row_at(band).unwrap_or_default());
+            self.repairs.rewrites.add(self.collector.band_row_at(band).unwrap_or_default());
         }
-        let are_over = self.rewrites.is_empty() && self.collector.is_idle();
-        if are_over && !self.ended_scrubs.is_empty() && !self.is_flushing_scrubs {
-            self.is_flushing_scrubs = true;
+        let are_over = self.repairs.rewrites.is_empty() && self.collector.is_idle();
+        if are_over && !self.repairs.ended_scrubs.is_empty() && !self.repairs.is_flushing {
+            self.repairs.is_flushing = true;
             self.flush_members(Word::Scrubbed, ctx);
         }
         // What was begun may want tables that nothing else has asked for.
@@ -48,10 +48,10 @@ impl Raid4Smr {
 
     /// The array is lost: who waits for a scrub is told.
     fn end_scrub_of_lost(&mut self, ctx: &mut Context<'_>) {
-        let Raid4Smr { scrubs, rows, contents, .. } = self;
+        let Raid4Smr { repairs, rows, contents, .. } = self;
         if self.notes.keeper.life == Life::Lost {
-            scrubs.stop("two members are lost");
-            if let Some(ended) = scrubs.go_on(Word::Scrub.number(), rows, contents, ctx) {
+            repairs.scrubs.stop("two members are lost");
+            if let Some(ended) = repairs.scrubs.go_on(Word::Scrub.number(), rows, contents, ctx) {
                 ended.tell(Err(IoError::Lost), ctx);
             }
         }
@@ -59,13 +59,13 @@ impl Raid4Smr {
 
     /// True when nothing is compared or made right, and everybody was told.
     pub(super) fn have_scrubs_ended(&self) -> bool {
-        self.scrubs.are_over() && self.ended_scrubs.is_empty()
+        self.repairs.scrubs.are_over() && self.repairs.ended_scrubs.is_empty()
     }
 
     /// What scrubs have made right is durable.
     pub(super) fn scrubs_flushed(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
-        self.is_flushing_scrubs = false;
-        for ended in self.ended_scrubs.drain(..) {
+        self.repairs.is_flushing = false;
+        for ended in self.repairs.ended_scrubs.drain(..) {
             ended.tell(result, ctx);
         }
     }
@@ -73,15 +73,17 @@ impl Raid4Smr {
     /// Has the next band row collected that has a wrong block. False when none can be now.
     fn rewrite_next(&mut self, ctx: &mut Context<'_>) -> bool {
         if self.notes.keeper.life != Life::Up || !self.can_collect(ctx) {
-            self.rewrites.clear();
+            self.repairs.rewrites.clear();
         }
         let may_begin = self.collector.is_idle() && self.gate.quiet == Quiet::No;
-        let Some(band_row) = self.rewrites.next().filter(|_| may_begin) else { return false };
+        let Some(band_row) = self.repairs.rewrites.next().filter(|_| may_begin) else {
+            return false;
+        };
         if !self.notes.keeper.ledger.reserve(self.room.of_collection()) {
             return false;
         }
         self.room.add_collection();
-        self.rewrites.begun();
+        self.repairs.rewrites.begun();
         self.directory.collect_again(band_row);
         let decisions: Vec<_> = self.directory.take_decisions().collect();
         decisions.into_iter().for_each(|decision| self.collector.add(decision, ctx));

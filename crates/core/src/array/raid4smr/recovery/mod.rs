@@ -13,7 +13,7 @@ mod standing;
 
 use super::contents::Contents;
 use super::directory::{Directory, Place};
-use super::records::Said;
+use super::records::{Said, WrittenBlock};
 use crate::array::{Columns, RowMap, Rows};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
@@ -442,20 +442,12 @@ impl AfterCrash {
                             redirected_by.insert(block.place, block.stamp);
                         }
                         directory.replay_write((block.block, block.place), block.slot, applies)?;
-                        let (column, row) = match block.slot {
-                            Some(slot) => (contents.data(), slot),
-                            None => (directory.home_of(block.place), directory.row_of(block.place)),
-                        };
-                        let found = self.found[record][at];
-                        let sum = if is_there { Some(block.sum) } else { found };
-                        if let (Some(sums), Some(sum)) = (&mut contents.sums, sum) {
-                            sums.set(column, row, sum);
+                        let sum = if is_there { Some(block.sum) } else { self.found[record][at] };
+                        let (column, row) = know(block, sum, directory, contents);
+                        if is_there {
+                            contents.hold(column, row, true);
                         }
-                        if !is_there {
-                            continue;
-                        }
-                        contents.hold(column, row, true);
-                        if column == contents.data() {
+                        if is_there && column == contents.data() {
                             collecting.wrote_slot(row, block.sum);
                         }
                     }
@@ -564,6 +556,23 @@ impl AfterCrash {
     fn release(&mut self, ctx: &mut Context<'_>) {
         self.buffers.drain(..).for_each(|buffer| ctx.release(buffer));
     }
+}
+
+/// A block has a checksum, if it is known. Returns its column and its row.
+fn know(
+    block: &WrittenBlock,
+    sum: Option<u32>,
+    directory: &Directory,
+    contents: &mut Contents,
+) -> (usize, u64) {
+    let (column, row) = match block.slot {
+        Some(slot) => (contents.data(), slot),
+        None => (directory.home_of(block.place), directory.row_of(block.place)),
+    };
+    if let (Some(sums), Some(sum)) = (&mut contents.sums, sum) {
+        sums.set(column, row, sum);
+    }
+    (column, row)
 }
 
 fn blocks_of(said: &Said) -> usize {
