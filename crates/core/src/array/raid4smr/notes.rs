@@ -96,6 +96,12 @@ impl Notes {
         last.is_some_and(|(_, (end, _))| *end > rows.start.0)
     }
 
+    /// True when a write before a number is neither in the log nor recorded as durable: without a member nobody could
+    /// tell after a crash that it is there.
+    pub fn is_unrecorded(&self, end: u64) -> bool {
+        self.unlogged.values().any(|(_, number)| *number < end)
+    }
+
     /// True when a flush would make writes durable that are not yet.
     pub fn has_to_settle(&self) -> bool {
         self.before_now() > self.settled

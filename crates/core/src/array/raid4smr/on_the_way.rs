@@ -16,6 +16,16 @@ pub struct Logging {
     pub buffer: BufferSlice,
 }
 
+/// A flush of all members.
+#[derive(Clone, Copy, Debug)]
+pub struct Flushing {
+    pub job: u32,
+    /// It makes all writes with a smaller number durable.
+    pub before: u64,
+    /// No write that had ended when it began has this number or a greater one.
+    pub end: u64,
+}
+
 /// Writes that have not begun, and flushes that make others durable.
 #[derive(Debug, Default)]
 pub struct OnTheWay {
@@ -27,8 +37,10 @@ pub struct OnTheWay {
     pub awaiting_settling: Vec<u32>,
     /// These are being made durable.
     pub is_settling: bool,
-    /// The numbers of writes before which a flush makes all durable, by its job.
-    pub flushes: Vec<(u32, u64)>,
+    /// Flushes by their jobs.
+    pub flushes: Vec<Flushing>,
+    /// Promises that are kept and not recorded: the request, and the number before which all must be settled.
+    pub awaiting_record: Vec<(RequestId, u64)>,
     /// Requests that are answered when a flush behind them has ended.
     pub forced: Slab<RequestId>,
 }

@@ -10,7 +10,7 @@ use crate::array::plan::Method;
 use crate::array::raid4smr::notes::{
     TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED, TOKEN_SETTLED, TOKEN_WHOLE,
 };
-use crate::array::raid4smr::on_the_way::{Logging, Quiet};
+use crate::array::raid4smr::on_the_way::{Flushing, Logging, Quiet};
 use crate::array::raid4smr::records::{Logged, Said, Written, WrittenBlock};
 use crate::array::raid4smr::table_writes::Behind;
 use crate::array::raid4smr::word::Word;
@@ -103,7 +103,7 @@ impl Raid4Smr {
             Some(error) => self.rows.jobs.fail(job, error),
             None => {
                 if self.keeps() {
-                    self.on_the_way.flushes.push((job, self.notes.before_now()));
+                    self.begin_flush(job);
                 }
                 self.rows.flush(job, &self.contents, ctx);
             }
@@ -128,10 +128,9 @@ impl Raid4Smr {
                 to_log => self.log_write(task, to_log, ctx),
             }
         }
-        if !self.on_the_way.awaiting_settling.is_empty()
-            && !self.on_the_way.is_settling
-            && self.notes.has_to_settle()
-        {
+        let is_awaited = !self.on_the_way.awaiting_settling.is_empty()
+            || !self.on_the_way.awaiting_record.is_empty();
+        if is_awaited && !self.on_the_way.is_settling && self.notes.has_to_settle() {
             self.on_the_way.is_settling = true;
             self.flush_members(Word::Settle, ctx);
         }
@@ -304,12 +303,33 @@ impl Raid4Smr {
         }
     }
 
+    fn begin_flush(&mut self, job: u32) {
+        let (before, end) = (self.notes.before_now(), self.notes.next());
+        self.on_the_way.flushes.push(Flushing { job, before, end });
+    }
+
+    /// Answers what a flush has made durable. A write of which that is not recorded yet has to wait: an earlier one
+    /// is still on its way.
+    fn promise(&mut self, request: RequestId, end: u64, ctx: &mut Context<'_>) {
+        match self.notes.failure().is_none() && self.notes.is_unrecorded(end) {
+            true => self.on_the_way.awaiting_record.push((request, end)),
+            false => self.notes.answer(request, Ok(()), true, ctx),
+        }
+    }
+
+    /// More writes are recorded as durable: promises that have waited for that are answered.
+    fn keep_promises(&mut self, ctx: &mut Context<'_>) {
+        for (request, end) in core::mem::take(&mut self.on_the_way.awaiting_record) {
+            self.promise(request, end, ctx);
+        }
+    }
+
     /// Flushes every member that is there; the end comes with the word.
     pub(super) fn flush_members(&mut self, word: Word, ctx: &mut Context<'_>) {
         let cause = if matches!(word, Word::Forced(_)) { Cause::Host } else { Cause::Metadata };
         let operation = (Operation::Flush, cause);
         let job = self.rows.jobs.begin_own(word.number(), operation, BufferSlice::EMPTY);
-        self.on_the_way.flushes.push((job, self.notes.before_now()));
+        self.begin_flush(job);
         self.rows.flush(job, &self.contents, ctx);
         self.rows.jobs.end_part(job, Ok(()));
     }
@@ -355,17 +375,23 @@ impl Raid4Smr {
     /// A job has ended.
     fn job_ended(&mut self, ended: EndedJob, ctx: &mut Context<'_>) {
         let EndedJob { owner, number, request, mut result } = ended;
-        let at = self.on_the_way.flushes.iter().position(|(job, _)| *job == number);
-        let flushed = at.map(|at| self.on_the_way.flushes.swap_remove(at).1);
-        if let (Some(before), Ok(())) = (flushed, result) {
+        let at = self.on_the_way.flushes.iter().position(|flush| flush.job == number);
+        let flushed = at.map(|at| self.on_the_way.flushes.swap_remove(at));
+        if let (Some(Flushing { before, .. }), Ok(())) = (flushed, result) {
             self.notes.settle(before, ctx);
+            self.keep_promises(ctx);
         }
+        let end = flushed.map_or(0, |flush| flush.end);
         match owner {
             JobOwner::Above => {}
             JobOwner::Layer(word) => match Word::of(word) {
                 Word::Portion(whole) => {
                     self.change_ended(number);
                     return self.rows.jobs.end_part(whole, result);
+                }
+                Word::Forced(forced) if result.is_ok() => {
+                    let request = self.on_the_way.forced.take(forced);
+                    return self.promise(request, end, ctx);
                 }
                 Word::TableRead(table) => {
                     return self.table_read(table, request.buffer, result, ctx);
@@ -383,6 +409,7 @@ impl Raid4Smr {
             result = result.and(Err(IoError::Lost));
         }
         let is_promise = match request.operation {
+            Operation::Flush if result.is_ok() => return self.promise(request.id, end, ctx),
             Operation::Flush => true,
             Operation::Read => false,
             operation => {
@@ -592,6 +619,9 @@ impl Raid4Smr {
         }
         for task in core::mem::take(&mut self.on_the_way.awaiting_settling) {
             self.rows.not_noted(task, error, &mut self.contents, ctx);
+        }
+        for (request, _) in core::mem::take(&mut self.on_the_way.awaiting_record) {
+            ctx.finish(request, Err(error));
         }
         if self.collector.waits_for_notes() {
             self.collector.noted(Err(error));
