@@ -88,9 +88,10 @@ def members(data):
 def damage(data):
     """A bit of each kind of block. A row of which the parity is flipped tells what stands in it; one of that is next."""
     parity = members(data)["parity"]
-    # Behind the journal and the log, which is as long as a ring with what lists the copies.
-    first_block = parity["superblocks"][0]["area_blocks"] + parity["journal"]["ring_blocks"] + 2
     array = inspect(data)
+    # Behind the journal, the log, which is as long as a ring with what lists the copies, and the tables of checksums.
+    first_block, first_table = array["first_block"], array["first_table_block"]
+    assert first_table == parity["superblocks"][0]["area_blocks"] + parity["journal"]["ring_blocks"] + 2, array
     rows = {}
     for name, held in zip(("home-0", "home-1", "home-2", "data"), array["held"]):
         of_name = [row for start, end in held for row in range(start, end) if row not in rows]
@@ -110,10 +111,18 @@ def damage(data):
         places.append((data / f"{name}.img", int(own[0].split()[1])))
     for place in places:
         flip(*place)
-    assert check(data, "--data")[0] == found
+    wrong = [f"{name}: data: row {row}, at block {block} of the member: its data does not match its checksum"
+             for (row, name), (_, block) in zip(sorted(rows.items()), places)]
+    assert check(data, "--data")[0] == wrong, check(data, "--data")[0]
     assert check(data)[0] == [], "only the data is wrong"
     for place in places:
         flip(*place)
+    # A table of checksums on either disk: the other one has it.
+    for name in ("data", "parity"):
+        flip(data / f"{name}.img", first_table)
+        found, _ = check(data, "--data")
+        assert len(found) == 1 and found[0].startswith(f"{name}: table of checksums: table 0: "), found
+        flip(data / f"{name}.img", first_table)
     # The checkpoint of both copies of the journal.
     for name in ("data", "parity"):
         superblock = members(data)[name]["superblocks"][0]

@@ -14,6 +14,9 @@ pub fn words(state: &ParityArrayState) -> String {
         state.band_rows.len() + 1,
         state.spare
     );
+    if !state.unreadable.is_empty() {
+        text += &format!("  {} blocks that no member can give\n", state.unreadable.len());
+    }
     if state.in_doubt > 0 {
         text += &format!("  {} writes may be on the members or not\n", state.in_doubt);
     }
@@ -35,6 +38,10 @@ pub fn document(state: &ParityArrayState, all: bool) -> Value {
         "band_rows": state.band_rows.len(),
         "spare": state.spare,
         "slots": state.shape.slots,
+        "first_table_block": state.shape.layout.tables().start.0,
+        "first_block": state.shape.layout.first_block(),
+        "tables_written": state.tables.blocks(),
+        "unreadable_blocks": state.unreadable.len(),
         "live_blocks": state.live.blocks(),
         "blocks_in_slots": state.slots.len(),
         "next_place": state.next_place,
@@ -50,6 +57,7 @@ pub fn document(state: &ParityArrayState, all: bool) -> Value {
         document["live"] = json!(state.live.runs().collect::<Vec<_>>());
         document["slot_of"] = json!(slots.collect::<Vec<_>>());
         document["band_rows_lie_at"] = json!(state.band_rows);
+        document["unreadable_places"] = json!(state.unreadable);
         document["held"] = json!(held.collect::<Vec<_>>());
     }
     document
