@@ -25,8 +25,11 @@ const TINY: [&str; 4] = [
     "translation.persistent_cache=8MiB",
     "translation.bands=uniform:1MiB..3MiB",
 ];
-/// Decisions of caches and translations.
-const DECISIONS: [Counter; 13] = [
+/// Bands of which some are collected soon.
+const SHORT_BANDS: [&str; 3] =
+    ["array.track_blocks=8", "array.band_tracks=8", "array.collect_at=40"];
+/// Decisions of caches, translations and arrays.
+const DECISIONS: [Counter; 20] = [
     Counter::ReadLookups,
     Counter::WriteLookups,
     Counter::ReadHits,
@@ -40,6 +43,13 @@ const DECISIONS: [Counter; 13] = [
     Counter::PersistentCacheMergedBlocks,
     Counter::BandsRewritten,
     Counter::BypassedBlocks,
+    Counter::FirstWrites,
+    Counter::Updates,
+    Counter::UnsafeFirstWrites,
+    Counter::Redirected,
+    Counter::Collections,
+    Counter::ForcedCollections,
+    Counter::CollectedBlocks,
 ];
 
 /// Sends one request and waits for its answer.
@@ -89,7 +99,8 @@ fn requests() -> Vec<(Operation, Extent)> {
 /// durable.
 fn decisions(stack: &str, durable: &[&str], of: &[&str]) -> Vec<Vec<u64>> {
     let durable = durable.iter().map(|node| format!("{node}.durable=true"));
-    let settings = TINY.map(String::from).into_iter().chain(durable);
+    let sizes = if of == ["array"] { &SHORT_BANDS[..] } else { &TINY[..] };
+    let settings = sizes.iter().map(|text| text.to_string()).chain(durable);
     let settings: Vec<Setting> =
         settings.map(|text| Setting::parse(&text).expect("a setting")).collect();
     let config = StackConfig::load(stack, &settings).expect("a stack");
@@ -103,6 +114,7 @@ fn decisions(stack: &str, durable: &[&str], of: &[&str]) -> Vec<Vec<u64>> {
         .iter()
         .filter_map(|name| match *name {
             "cache" => built.describe.cache(),
+            "array" => built.describe.nodes.iter().find(|it| it.name == *name).map(|it| it.id),
             _ => built.describe.translation(),
         })
         .collect();
@@ -182,4 +194,11 @@ fn a_durable_cache_looks_up_and_evicts_as_a_volatile_one_does() {
         let evicted = total(&decisions, Counter::DirtyEvictions);
         assert!(evicted > 1000, "{stack}: {evicted} blocks were evicted");
     }
+}
+
+#[test]
+fn a_durable_raid4smr_redirects_and_collects_as_a_volatile_one_does() {
+    let decisions = decides_the_same("raid4smr", &["array"], &["array"]);
+    let collected = total(&decisions, Counter::Collections);
+    assert!(collected > 100, "{collected} band rows were collected");
 }
