@@ -49,7 +49,7 @@ lint: rust ## check formatting and lints, warnings are errors
 bench: rust ## run the benchmarks; docs/performance.md says what each figure means
 	"$(CARGO)" bench --locked --workspace --bench '*'
 
-bench-serve: build ## serving, alone and an array, beside nbdkit on a tmpfs (needs fio and nbdkit)
+bench-serve: build ## serving, alone and two arrays, beside nbdkit on a tmpfs (needs fio and nbdkit)
 	@$(PYTHON) scripts/bench_serve.py
 
 soak: rust ## the long tests that `make test` leaves out

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Serving, beside nbdkit's file plugin: 4 KiB random reads and writes at queue depth 32 on a tmpfs.
 
-One stack is `lru` with a cache larger than the device, filled first, so that every request is a hit. The other one is
-`raid1` over two plain disks, durable. The servers take turns, three times each; the figures are medians. Needs fio (with
+One stack is `lru` with a cache larger than the device, filled first, so that every request is a hit. The others are
+`raid1` over two plain disks and `raid4smr` over three homes, a data disk and a parity disk, durable. The servers take turns, three times each; the figures are medians. Needs fio (with
 its nbd engine) and nbdkit.
 
 Where ../shared/guest is there, and mdadm, the array stands beside RAID 1 of the Linux kernel in that guest: both have
@@ -50,6 +50,24 @@ drive = "wd-4tb-7200"
 name = "array"
 kind = "raid1"
 below = ["disk-0", "disk-1"]
+"""
+DISK = """
+[[node]]
+name = "{}"
+kind = "disk"
+drive = "{}"
+"""
+HOMES = ("home-0", "home-1", "home-2")
+# Short bands, so that band rows are collected while it is measured.
+PARITY_ARRAY = 'name = "parity-array"\n' + "".join(
+    DISK.format(name, "st5000as0011" if name in HOMES else "wd-4tb-7200") for name in (*HOMES, "data", "parity")) + """
+[[node]]
+name = "array"
+kind = "raid4smr"
+below = { homes = ["home-0", "home-1", "home-2"], data = "data", parity = "parity" }
+bands = "disk"
+track_blocks = 20
+band_tracks = 20
 """
 
 
@@ -110,9 +128,9 @@ def served_by(stack, scratch, device_mib, *settings):
     return [IMBREX, "serve", stack, "--data", data, "--socket", scratch / "s"]
 
 
-def served_array(scratch, device_mib):
-    stack = scratch / "mirror.toml"
-    stack.write_text(ARRAY, encoding="utf-8")
+def served_array(scratch, device_mib, text=ARRAY):
+    stack = scratch / f"{'mirror' if text == ARRAY else 'parity'}.toml"
+    stack.write_text(text, encoding="utf-8")
     return served_by(stack, scratch, device_mib)
 
 
@@ -196,10 +214,12 @@ def main():
             "nbdkit": ["nbdkit", "-f", "-U", scratch / "s", "file", image],
             "lru": served_by("lru", scratch, DEVICE_MIB, "--set", f"cache.capacity={DEVICE_MIB + 64}MiB"),
             "raid1": served_array(scratch, DEVICE_MIB),
+            "raid4smr": served_array(scratch, DEVICE_MIB, PARITY_ARRAY),
         }, scratch, DEVICE_MIB)
     print(HEADING)
     ratios = table(medians, "lru", "nbdkit")
     table(medians, "raid1", "nbdkit")
+    table(medians, "raid4smr", "nbdkit")
     beside_md()
     print(f"\nload average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     sys.exit(0 if min(ratios.values()) >= TARGET else f"less than {TARGET} of nbdkit's rate")
