@@ -67,6 +67,14 @@ fn values_that_mean_nothing_are_refused() {
             "node `array`: lost_after_s is about a durable node; accepted: together with durable = true",
         ),
         (
+            "--systems raid4smr --set array.table_memory=64KiB",
+            "node `array`: table_memory is about a durable node; accepted: together with durable = true",
+        ),
+        (
+            "--systems raid1 --set array.durable=true --set array.table_memory=1KiB",
+            "node `array`: table_memory = 1024 B; accepted: 4 KiB or more",
+        ),
+        (
             "--systems lru --set translation.durable=true --set translation.unflushed_blocks_max=0",
             "--set translation.unflushed_blocks_max=0: accepted: 1 to 1048576",
         ),

@@ -173,6 +173,8 @@ impl Rows {
                 Some(_) => entry.step = Step::Ready,
                 None => self.begin_writing(task, map, ctx),
             },
+            // All of it was read from its column, and is right.
+            Work::Look { .. } if entry.bad.is_empty() => self.end_task(task, map, ctx),
             Work::Read { column, into, .. } | Work::Look { column, into, .. } => {
                 if entry.failure.is_none() {
                     entry.compute_column(column, ctx);

@@ -2,6 +2,23 @@
 
 use alloc::vec::Vec;
 
+/// Runs of unreadable blocks that a status lists.
+const UNREADABLE_RUNS: usize = 8;
+
+/// The first runs of blocks that come in their order, each with the block behind its last. No more than a status lists.
+pub(super) fn first_runs(blocks: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for block in blocks {
+        let is_full = runs.len() == UNREADABLE_RUNS;
+        match runs.last_mut() {
+            Some((_, end)) if *end == block => *end += 1,
+            _ if is_full => break,
+            _ => runs.push((block, block + 1)),
+        }
+    }
+    runs
+}
+
 /// How an array is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ArrayStatus {

@@ -31,15 +31,22 @@ impl ChecksumKeys {
                 node,
                 &"table_memory is about checksums; accepted: together with checksums = \"on\"",
             )),
-            Some(bytes) if bytes < BLOCK_BYTES => {
-                Err(wrong(node, &format_args!("table_memory = {bytes} B; accepted: 4 KiB or more")))
-            }
             _ => {
-                let default = ChecksumSettings::default();
-                let memory_bytes = memory.unwrap_or(default.memory_bytes);
+                let memory_bytes = table_bytes(node, self.table_memory)?;
                 Ok(is_on.then_some(ChecksumSettings { memory_bytes }))
             }
         }
+    }
+}
+
+/// Bytes of tables of checksums in memory, as a node's `table_memory` says.
+pub(super) fn table_bytes(node: &str, table_memory: Option<Size>) -> Result<u64, ConfigError> {
+    match table_memory.map(Size::bytes) {
+        Some(bytes) if bytes < BLOCK_BYTES => {
+            Err(wrong(node, &format_args!("table_memory = {bytes} B; accepted: 4 KiB or more")))
+        }
+        Some(bytes) => Ok(bytes),
+        None => Ok(ChecksumSettings::default().memory_bytes),
     }
 }
 

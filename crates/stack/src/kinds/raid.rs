@@ -41,9 +41,6 @@ impl RaidKeys {
 /// Seconds that an operation of a member of a durable array may take.
 pub(super) const LOST_AFTER_S: u64 = 60;
 
-/// Tables of checksums in memory, in bytes.
-pub(super) const TABLE_BYTES: u64 = 64 << 20;
-
 /// The ports of an array and its spares behind them.
 pub(super) fn with_spares<'a>(
     ports: Vec<PortNodes<'a>>,

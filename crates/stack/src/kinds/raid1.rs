@@ -1,7 +1,8 @@
 //! RAID level 1 over any nodes that take writes anywhere.
 
+use super::checksums::table_bytes;
 use super::ports::{BelowNodes, PortNodes};
-use super::raid::{LOST_AFTER_S, TABLE_BYTES, ask_members, check_disks, with_spares};
+use super::raid::{LOST_AFTER_S, ask_members, check_disks, with_spares};
 use super::segment_geometry::blocks_of;
 use super::span::JoinedPorts;
 use super::{
@@ -100,7 +101,7 @@ impl Raid1Config {
             Some(size) => blocks_of(&self.name, "region", size)?.0,
             None => REGION_BYTES / BLOCK_BYTES,
         };
-        let memory_bytes = self.table_memory.map_or(TABLE_BYTES, Size::bytes);
+        let memory_bytes = table_bytes(&self.name, self.table_memory)?;
         let lost_after = Duration::from_ms(self.lost_after_s.unwrap_or(LOST_AFTER_S) * 1000);
         Ok(Some(Raid1Keeping { durability, region_rows, memory_bytes, lost_after }))
     }

@@ -1,7 +1,8 @@
 //! RAID 4SMR: a parity array over shingled homes whose updates go to a data disk.
 
+use super::checksums::table_bytes;
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, several};
-use super::raid::{LOST_AFTER_S, TABLE_BYTES, check_disks, with_spares};
+use super::raid::{LOST_AFTER_S, check_disks, with_spares};
 use super::segment_geometry::blocks_of;
 use super::{
     Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, Part, Place, Planned,
@@ -223,7 +224,7 @@ impl Raid4SmrConfig {
         let bands = shorten(bands_over(parity)?);
         let slots = settings.data_capacity.unwrap_or(data.min(parity).min(places));
         let lost_after = Duration::from_ms(self.lost_after_s.unwrap_or(LOST_AFTER_S) * 1000);
-        let memory_bytes = self.table_memory.map_or(TABLE_BYTES, Size::bytes);
+        let memory_bytes = table_bytes(&self.name, self.table_memory)?;
         let keeping = Some(Raid4SmrKeeping { durability, layout, memory_bytes, lost_after });
         Ok(LaidOut { bands, slots, members, keeping })
     }

@@ -2,6 +2,7 @@
 
 use super::layout::Raid1Layout;
 use super::records::UNREADABLE_MAX;
+use crate::array::status::first_runs;
 use crate::array::sums::Sums;
 use crate::array::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
@@ -67,20 +68,10 @@ impl Copies {
         (start < end).then(|| Extent::new(start, end - start))
     }
 
-    /// The first runs of blocks of the host that are unreadable, each with the block behind its last. No more
-    /// than `runs`, and of a long one the beginning.
-    pub fn unreadable_runs(&self, runs: usize) -> Vec<(u64, u64)> {
-        let mut found: Vec<(u64, u64)> = Vec::new();
+    /// The first runs of blocks of the host that are unreadable, of a long one the beginning.
+    pub fn unreadable_runs(&self) -> Vec<(u64, u64)> {
         let rows = self.unreadable.range(self.table_rows()..).take(UNREADABLE_LISTED_MAX);
-        for block in rows.map(|row| row - self.table_rows()) {
-            let is_full = found.len() == runs;
-            match found.last_mut() {
-                Some((_, end)) if *end == block => *end += 1,
-                _ if is_full => break,
-                _ => found.push((block, block + 1)),
-            }
-        }
-        found
+        first_runs(rows.map(|row| row - self.table_rows()))
     }
 
     /// The rows that were found to be unreadable since the last call.

@@ -18,7 +18,9 @@ use crate::crashtest::workload::ordinary;
 use imbrex_core::counters::Counter;
 use imbrex_core::lifecycle::Start;
 use imbrex_core::rng::Rng;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// Requests before something goes bad.
 const STEPS: usize = 80;
@@ -77,6 +79,17 @@ pub(super) fn stopped(site: &Site) -> Result<Stopped, String> {
     Ok(Stopped { media, oracle, end, reads })
 }
 
+/// Opens a device that has stopped, without some disks.
+pub(super) fn come_up<'a>(
+    site: &'a Site,
+    world: &Rc<RefCell<World>>,
+    missing: &[usize],
+) -> Result<Life<'a>, String> {
+    let opening = recovering(site, missing, 3);
+    let opened = Life::start(site, world, &Description::first(site), opening);
+    opened.map_err(|it| format!("it does not come up without {missing:?}: {}", it.words()))
+}
+
 /// Blocks of the host's data on a disk, with their addresses on the device.
 pub(super) fn data_on(medium: &Medium) -> Vec<(u64, u64)> {
     let lba = |at: u64| match stamp::read(&medium.block(at)[..], u64::MAX, 0) {
@@ -126,9 +139,7 @@ pub fn scrub_repairs(stack: &SearchedStack, seed: u64) -> Result<Repaired, Strin
             damage(FaultClass::BitFlip, &mut media[disk], *at, &mut rng);
         }
         let world = World::new(media, None);
-        let opening = recovering(&site, &[], 3);
-        let mut life = Life::start(&site, &world, &Description::first(&site), opening)
-            .map_err(|it| format!("it does not come up: {}", it.words()))?;
+        let mut life = come_up(&site, &world, &[])?;
         play(&mut life, &site, &[Deed::Scrub(None)])?;
         let repaired = life.counted(Counter::RepairedBlocks);
         let left =
@@ -165,9 +176,7 @@ pub fn unreadable_while_rebuilding(stack: &SearchedStack, seed: u64) -> Result<R
         let (lost, other) = (members[first].disk, members[(first + 1) % members.len()].disk);
         let bad = some_of(data_on(&media[other]), &mut rng);
         let world = World::new(media, None);
-        let opening = recovering(&site, &[], 3);
-        let mut life = Life::start(&site, &world, &Description::first(&site), opening)
-            .map_err(|it| format!("it does not come up: {}", it.words()))?;
+        let mut life = come_up(&site, &world, &[])?;
         life.strings[other].unreadable.borrow_mut().extend(bad.iter().map(|(at, _)| *at));
         let deeds = [Deed::Fail(lost), Deed::Replace(lost), Deed::Rebuild(None)];
         let marks = play(&mut life, &site, &deeds)?;

@@ -1,10 +1,7 @@
 //! Blocks of an array with parity that go bad by themselves.
 
-use super::door::Description;
-use super::life::Life;
 use super::operator::Mark;
-use super::recorded::recovering;
-use super::scrub::{Repaired, Stopped, data_on, mended, play, site_of, some_of, stopped};
+use super::scrub::{Repaired, Stopped, come_up, data_on, mended, play, site_of, some_of, stopped};
 use super::site::{Site, Wrong};
 use super::story::Deed;
 use crate::crashtest::fault_points::{FaultClass, damage};
@@ -45,9 +42,7 @@ pub fn scrub_repairs_parity(
             damage(FaultClass::BitFlip, &mut media[disk], at, &mut rng);
         }
         let world = World::new(media, None);
-        let opening = recovering(&site, &[], 3);
-        let mut life = Life::start(&site, &world, &Description::first(&site), opening)
-            .map_err(|it| format!("it does not come up: {}", it.words()))?;
+        let mut life = come_up(&site, &world, &[])?;
         let steps = ordinary(site.seed, STEPS, site.stack.shape(), 1);
         life.play_alone(&steps, &mut oracle, Leniency::default()).map_err(|it| it.detail)?;
         play(&mut life, &site, &[Deed::Scrub(None)])?;
@@ -66,10 +61,7 @@ pub fn scrub_repairs_parity(
         let media = world.borrow().media.clone();
         for missing in members(&site) {
             let world = World::new(media.clone(), None);
-            let missing = [missing];
-            let opening = recovering(&site, &missing, 4);
-            let mut life = Life::start(&site, &world, &Description::first(&site), opening)
-                .map_err(|it| format!("without disk {missing:?}: {}", it.words()))?;
+            let mut life = come_up(&site, &world, &[missing])?;
             let judged = oracle.judge_recovered(end, &life.read_all(), Leniency::default());
             judged.map_err(|it| format!("without disk {missing:?}: {}", it.detail))?;
         }
@@ -94,9 +86,7 @@ pub fn unreadable_beside_parity(stack: &SearchedStack, seed: u64) -> Result<Repa
         let (lost, other) = (members[first], members[other]);
         let bad = some_of(data_on(&media[other]), &mut rng);
         let world = World::new(media, None);
-        let opening = recovering(&site, &[], 3);
-        let mut life = Life::start(&site, &world, &Description::first(&site), opening)
-            .map_err(|it| format!("it does not come up: {}", it.words()))?;
+        let mut life = come_up(&site, &world, &[])?;
         life.strings[other].unreadable.borrow_mut().extend(bad.iter().map(|(at, _)| *at));
         let deeds = [Deed::Fail(lost), Deed::Replace(lost), Deed::Rebuild(None)];
         let marks = play(&mut life, &site, &deeds)?;

@@ -37,9 +37,6 @@ use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Instant};
 use alloc::vec::Vec;
 
-/// Runs of unreadable blocks that a status lists.
-const UNREADABLE_RUNS: usize = 8;
-
 /// RAID level 1 over any nodes that take writes anywhere, which loses members and rebuilds them.
 #[derive(Debug)]
 pub struct Raid1 {
@@ -699,7 +696,7 @@ impl Layer for Raid1 {
         self.rebuilds.tell_returning(&mut status);
         status.scrub = self.scrubs.status(now);
         status.unreadable_blocks = self.map.unreadable.len() as u64;
-        status.unreadable = self.map.unreadable_runs(UNREADABLE_RUNS);
+        status.unreadable = self.map.unreadable_runs();
         Some(status)
     }
 

@@ -534,7 +534,7 @@ impl Layer for Raid4Smr {
                 self.settle(ctx);
             }
             CommandKind::Scrub(rate) if self.keeps() => {
-                self.ask_scrub(command.id, rate, ctx);
+                self.repairs.scrubs.ask(command.id, rate, &self.contents, ctx);
                 self.settle(ctx);
             }
             _ => ctx.answer_command(command.id, Err(CommandError::NotTaken)),

@@ -6,21 +6,13 @@ use crate::array::keeper::Life;
 use crate::array::raid4smr::directory::{Place, Target};
 use crate::array::raid4smr::on_the_way::Quiet;
 use crate::array::raid4smr::word::Word;
-use crate::command::{CommandId, Rate};
+use crate::array::status::first_runs;
 use crate::counters::Gauge;
 use crate::error::IoError;
 use crate::layer::Context;
 use alloc::vec::Vec;
 
-/// Runs of unreadable blocks that a status lists.
-const UNREADABLE_RUNS: usize = 8;
-
 impl Raid4Smr {
-    /// A command asks for a scrub, or for a faster one.
-    pub(super) fn ask_scrub(&mut self, id: CommandId, rate: Option<Rate>, ctx: &mut Context<'_>) {
-        self.repairs.scrubs.ask(id, rate, &self.contents, ctx);
-    }
-
     /// Goes on with what makes blocks right. False when there is nothing to do now.
     pub(super) fn repair_on(&mut self, ctx: &mut Context<'_>) -> bool {
         if !self.keeps() || !matches!(self.notes.keeper.life, Life::Up | Life::Draining) {
@@ -111,16 +103,11 @@ impl Raid4Smr {
 
     /// True when nothing of a place is in the parity, though it was written.
     fn is_lost_at(&self, place: Place) -> bool {
-        let target = match self.directory.slot_of(place) {
-            _ if !self.directory.is_live(place) => return false,
-            Some(slot) => Target::Slot { slot, place, is_new: false, was_live: true },
-            None => Target::Home(place),
+        let (column, row) = match self.directory.slot_of(place) {
+            Some(slot) => (self.contents.data(), slot),
+            None => self.collector.find(place, &self.directory, &self.contents),
         };
-        let (column, row) = match target {
-            Target::Slot { slot, .. } => (self.contents.data(), slot),
-            _ => self.collector.find(place, &self.directory, &self.contents),
-        };
-        !self.contents.held(row).has(column)
+        self.directory.is_live(place) && !self.contents.held(row).has(column)
     }
 
     /// True of a block that is listed as unreadable, and was not written since.
@@ -142,15 +129,6 @@ impl Raid4Smr {
         let mut blocks: Vec<u64> =
             places.filter_map(|place| self.directory.block_at(place)).collect();
         blocks.sort_unstable();
-        let mut runs: Vec<(u64, u64)> = Vec::new();
-        for block in blocks {
-            let is_full = runs.len() == UNREADABLE_RUNS;
-            match runs.last_mut() {
-                Some((_, end)) if *end == block => *end += 1,
-                _ if is_full => break,
-                _ => runs.push((block, block + 1)),
-            }
-        }
-        runs
+        first_runs(blocks.into_iter())
     }
 }
