@@ -5,7 +5,9 @@ use crate::common::journal_disk::{ByteMedium, Happening, Image, after_power_cut}
 use crate::common::journal_world::{allowed, newest, wrong};
 use crate::copies_toy::{BLOCKS, journal_at};
 use crate::copies_world::{Event, Host, Inserted, SET, Step, World, at_disk, reopen};
+use imbrex_core::durability::JournalSettings;
 use imbrex_core::durability::membership::{Listed, Membership};
+use imbrex_core::durability::superblock::FEATURE_MIRRORED;
 use imbrex_core::error::IoError;
 use imbrex_core::layer::Port;
 use imbrex_core::ledger::CopyState::{self, In, Out};
@@ -358,6 +360,55 @@ fn a_copy_that_was_missing_once_is_out() {
         assert_eq!(world.opened(), states);
         let all = [happenings.clone(), later].concat();
         assert_eq!(wrong(&world.read_all(), &newest(&all), false), None);
+    }
+}
+
+/// No record was ever written, so that the journal never says that one is.
+#[test]
+fn answers_without_a_record_wait_until_a_change_of_copies_is_recorded() {
+    for (seed, lost) in (0..20).flat_map(|seed| [(seed, 0), (seed, 1)]) {
+        let mut world = World::formatted(2, seed, None);
+        let mut host = Host::reading(2);
+        let reads = [Step::Write(1), Step::Write(2), Step::Write(3), Step::Settle];
+        for command in [Step::Lose(lost), Step::Replace(lost)] {
+            world.play(&mut host, &[&[command], &reads[..]].concat());
+        }
+        assert_eq!((&host.failures[..], &host.refused[..]), (&[][..], &[][..]));
+        assert_eq!(world.known.borrow().now, [In, In]);
+        let happenings = &world.medium.borrow().happenings;
+        let left = 1 - lost;
+        let required_features = FEATURE_MIRRORED;
+        let ring = JournalSettings { required_features, ..journal_at(left) }.ring();
+        let first = at_disk(u64::from(left), ring.start.0);
+        let is_record = |happening: &Happening| match happening {
+            Happening::Write { address, block, .. } => {
+                let is_in_ring = (first..first + ring.blocks.0).contains(address);
+                is_in_ring && block.iter().any(|byte| *byte != 0)
+            }
+            _ => false,
+        };
+        assert!(!happenings.iter().any(is_record), "seed {seed}: a record was written");
+        // What the disk that is left says when the power goes at a moment.
+        let says = |moment: usize, page: usize| {
+            let image = after_power_cut(&Image::new(), &happenings[..moment], |_| 0);
+            page_of(&image, left, u64::from(left), page).copies[usize::from(lost)]
+        };
+        let answers = host.events.iter().filter(|(_, event)| *event == Event::Answered);
+        assert_eq!(answers.count(), 6);
+        let mut before = Listed { number: u16::from(lost), is_in: true };
+        for (at, (moment, event)) in host.events.iter().enumerate() {
+            let recorded = match event {
+                Event::Lost(_) => Listed { is_in: false, ..before },
+                Event::Offered(_, new) => Listed { number: new.number, is_in: false },
+                _ => continue,
+            };
+            assert_eq!([0, 1].map(|page| says(*moment, page)), [before; 2], "seed {seed}");
+            let mut later = host.events[at..].iter();
+            let answered = later.find(|(_, event)| *event == Event::Answered);
+            let (answered, _) = answered.expect("an answer");
+            assert_eq!([0, 1].map(|page| says(*answered, page)), [recorded; 2], "seed {seed}");
+            before = recorded;
+        }
     }
 }
 

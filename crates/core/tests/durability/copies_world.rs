@@ -184,8 +184,7 @@ impl World {
 
     /// The version of each block.
     pub fn read_all(&mut self) -> BTreeMap<u64, Result<u64, ()>> {
-        let mut host = Host::new(1);
-        host.reads = true;
+        let mut host = Host::reading(1);
         let steps: Vec<Step> = (0..BLOCKS).map(Step::Write).collect();
         self.play(&mut host, &steps);
         host.found
@@ -261,6 +260,11 @@ impl Host {
             next_disk: 10,
             events: Vec::new(),
         }
+    }
+
+    /// A host that reads the blocks that it is to write.
+    pub fn reading(queue_depth: usize) -> Host {
+        Host { reads: true, ..Host::new(queue_depth) }
     }
 
     /// A host that knows what was sent before.
@@ -365,7 +369,7 @@ impl Frontend for Host {
                 self.happened(Happening::Flushed { versions });
             }
         }
-        if !self.reads && completion.result.is_ok() {
+        if completion.result.is_ok() {
             self.saw(Event::Answered);
         }
         buffers.release(buffer);
