@@ -204,6 +204,10 @@ planted_bugs! {
     ArraySlotReusedEarly = "array-slot-reused-early",
     /// A band row is collected onto itself.
     ArrayCollectsInPlace = "array-collects-in-place",
+    /// What is written while a member is away is not kept for when it is back.
+    ArrayMissedWriteForgotten = "array-missed-write-forgotten",
+    /// What was written to a member and not flushed before it was lost is not kept for when it is back.
+    ArrayUnflushedWriteForgotten = "array-unflushed-write-forgotten",
     /// A band row is collected while a member is missing.
     ArrayCollectsDegraded = "array-collects-degraded",
 }

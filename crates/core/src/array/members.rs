@@ -1,6 +1,7 @@
 //! Which members of an array are there, and what they have.
 
 use super::missed::Missed;
+use super::plan::{Method, Segment};
 use super::{Columns, Redundancy};
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -146,6 +147,29 @@ impl Members {
             _ => None,
         });
         ends.min().unwrap_or(u64::MAX)
+    }
+
+    /// Rows are about to be written: members that are away miss what they do not get.
+    pub fn miss(&mut self, segments: &[Segment], redundancy: Redundancy) {
+        if self.is_whole() || self.missed.is_none() {
+            return;
+        }
+        for segment in segments.iter().filter(|it| it.method != Method::Impossible) {
+            let parity = match redundancy {
+                Redundancy::Parity => Columns::of(segment.parity),
+                Redundancy::Copies => Columns::NONE,
+            };
+            // The rows of a segment are alike.
+            let lacking = segment.written.or(parity);
+            let lacking = lacking.without(self.with_row(segment.rows.end().0 - 1));
+            let is_away =
+                |it: &usize| matches!(self.members[*it].state, State::Out | State::Returning(_));
+            if lacking.iter().any(|column| is_away(&column))
+                && let Some(missed) = &mut self.missed
+            {
+                missed.add_rows(segment.rows);
+            }
+        }
     }
 
     /// True of a row that members which were away have not.
@@ -310,6 +334,14 @@ impl Members {
         match (&self.missed, self.members[column].state) {
             (Some(missed), State::Returning(_)) => missed.next_row(row),
             _ => Some(row),
+        }
+    }
+
+    /// The end of the rows from one on that a column lacks which is rebuilt. That one is among them.
+    pub fn end_of_lacking(&self, column: usize, row: u64) -> u64 {
+        match (&self.missed, self.members[column].state) {
+            (Some(missed), State::Returning(_)) => missed.end_of_missed(row),
+            _ => u64::MAX,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use super::RegionShape;
 use super::bits::Bits;
+use crate::extent::Extent;
+use crate::state::{StateError, StateReader, StateWriter};
 use core::ops::Range;
 
 /// The regions that were written while a member was out. It need not be told which: one that comes back gets
@@ -21,6 +23,13 @@ impl Missed {
     /// A region was written, or is about to be.
     pub fn add(&mut self, region: u64) {
         self.regions.set(region, true);
+    }
+
+    /// Rows were written, or are about to be.
+    pub fn add_rows(&mut self, rows: Extent) {
+        if !rows.is_empty() {
+            self.shape.regions_of(rows).for_each(|region| self.add(region));
+        }
     }
 
     /// All members have everything.
@@ -64,6 +73,33 @@ impl Missed {
     /// Rows of the regions that were written.
     pub fn region_rows(&self) -> u64 {
         self.regions().count() as u64 * self.shape.region_rows
+    }
+
+    /// The end of the rows from this one on that such a member may not have.
+    pub fn end_of_missed(&self, row: u64) -> u64 {
+        let mut end = self.end_of_run(row);
+        while end < self.shape.rows() && self.has(end) {
+            end = self.end_of_run(end);
+        }
+        end
+    }
+
+    /// Adds the regions to a checkpoint.
+    pub fn put(&self, words: &mut StateWriter) {
+        words.put_u64(self.shape.region_rows);
+        self.regions.put(words);
+    }
+
+    /// Takes the regions back from a checkpoint.
+    ///
+    /// # Errors
+    /// When they are others.
+    pub fn take(&mut self, words: &mut StateReader<'_>) -> Result<(), StateError> {
+        if words.take_u64()? != self.shape.region_rows {
+            return Err(StateError::new("other regions"));
+        }
+        self.regions = Bits::take(self.shape.regions, words)?;
+        Ok(())
     }
 
     /// The regions, in ascending order.

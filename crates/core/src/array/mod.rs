@@ -42,6 +42,7 @@ mod scrubs;
 pub mod status;
 mod sums;
 mod task;
+mod unflushed;
 
 pub use columns::Columns;
 pub use member_record::{MEMBER_FIELDS, RECORD_MEMBER};

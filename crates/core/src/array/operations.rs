@@ -1,7 +1,9 @@
 //! Operations of an array that are in flight.
 
 use super::RowMap;
+use super::missed::Missed;
 use super::patience::Patience;
+use super::unflushed::Unflushed;
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::{Context, Issue, Port};
@@ -54,6 +56,8 @@ pub(super) struct Operations {
     serial: u64,
     /// How long they may take, where that is bounded.
     pub patience: Option<Patience>,
+    /// What was written and may not be durable, where somebody remembers what members have missed.
+    pub unflushed: Option<Unflushed>,
 }
 
 impl Operations {
@@ -71,6 +75,9 @@ impl Operations {
         ctx: &mut Context<'_>,
     ) -> u32 {
         let is_read = operation == Operation::Read;
+        if let Some(unflushed) = self.unflushed.as_mut().filter(|_| !is_read) {
+            unflushed.wrote(column, rows);
+        }
         let mut issued = 0;
         let mut done = 0;
         loop {
@@ -135,12 +142,25 @@ impl Operations {
         patience.look(ctx).or(late)
     }
 
+    /// A column is lost: regions of it that may lack what was written to them are missed.
+    pub fn tell_unflushed(&self, column: usize, missed: &mut Missed) {
+        let Some(unflushed) = &self.unflushed else { return };
+        unflushed.regions(column).for_each(|region| missed.add(region));
+        let is_write = |it: &&InFlight| it.serial != u64::MAX && !it.is_read && !it.rows.is_empty();
+        for it in self.in_flight.iter().filter(is_write).filter(|it| it.column == column) {
+            missed.add_rows(it.rows);
+        }
+    }
+
     /// What an operation that has ended was.
     pub fn take(&mut self, tag: Tag) -> Done {
         let entry = &mut self.in_flight[tag.0 as u32];
         entry.serial = u64::MAX;
         let InFlight { owner, column, port, is_read, rows, buffer, .. } =
             self.in_flight.take(tag.0 as u32);
+        if let Some(unflushed) = self.unflushed.as_mut().filter(|_| !is_read) {
+            unflushed.wrote(column, rows);
+        }
         Done { owner, column, port, is_read, rows, buffer }
     }
 }

@@ -1,6 +1,5 @@
 //! A member gets its rows again, found from the others.
 
-use super::members::State;
 use super::operations::Owner;
 use super::pace::Pace;
 use super::status::WorkStatus;
@@ -15,7 +14,6 @@ use crate::operation::Cause;
 use crate::planted::PlantedBug;
 use crate::units::{BLOCK_BYTES, Duration, Instant};
 use alloc::collections::VecDeque;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Rows that are rebuilt at once (4 MiB of a member).
@@ -256,6 +254,9 @@ impl Rows {
         let start = start.map_or(rows, |row| row.min(rows));
         // What is locked begins where the last rows have ended: a write there may be on its way.
         let end = rows.min(start + self.chunk_rows).min(map.end_of_part(begun));
+        // A member that has come back keeps what it has: nothing is written there, and what lies behind it is
+        // written later, as tracks that overlap must be.
+        let end = end.min(self.members.end_of_lacking(column, start));
         let chunk = Extent::new(begun, end - begun);
         self.start_chunk(column, chunk, map, ctx);
         true
@@ -330,8 +331,8 @@ impl Rows {
         }
     }
 
-    /// Writes what was rebuilt in one piece, zeroes between: tracks that overlap are written in their order. A
-    /// member that has come back has what lies between, so each piece is written alone.
+    /// Writes what was rebuilt in one piece, zeroes between: tracks that overlap are written in their order. The
+    /// member has nothing of all this.
     pub(super) fn write_chunk<M: RowMap>(
         &mut self,
         task: u32,
@@ -343,18 +344,11 @@ impl Rows {
         let first = entry.segments.first().expect("rows to rebuild").rows.start;
         let last = entry.segments.last().expect("rows to rebuild").rows.end();
         let rows = Extent::between(first, last);
-        let pieces: Vec<Extent> = match self.members.state(column) {
-            State::Returning(_) => entry.segments.iter().map(|segment| segment.rows).collect(),
-            _ => vec![rows],
-        };
         let operation = (entry.write, Cause::Rebuild);
         let to = (column, self.members.port(column));
         let owner = Owner::Task(task);
-        for rows in pieces {
-            let buffer = entry.part(entry.new[column], rows);
-            entry.outstanding +=
-                self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
-        }
+        let buffer = entry.part(entry.new[column], rows);
+        entry.outstanding += self.operations.issue(owner, to, operation, rows, buffer, map, ctx);
     }
 
     /// When the next rows of a rebuild are due.

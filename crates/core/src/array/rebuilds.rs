@@ -214,6 +214,22 @@ impl Rebuilds {
         Some(self.returning.swap_remove(at))
     }
 
+    /// A planted bug alone asks for it: a member that is taken in counts as one that has everything.
+    pub fn count_before_it_is_whole(
+        &self,
+        port: Port,
+        column: usize,
+        keeper: &mut Keeper,
+        ctx: &mut Context<'_>,
+    ) {
+        if ctx.is_planted(PlantedBug::ArrayMarkAheadOfData) {
+            // Every start asks the record as well as the mark: one of them ahead alone loses nothing.
+            keeper.record_in(column, ctx);
+            ctx.hold_out(port, false);
+            ctx.move_mark();
+        }
+    }
+
     /// The member behind a port is gone again.
     pub fn forget_returning(&mut self, port: Port, rows: &Rows) {
         self.returning.retain(|it| rows.members.port(it.column) != port);

@@ -23,6 +23,12 @@ impl RegionShape {
         RegionShape { region_rows, pages: pages_of(region_rows), regions, data_rows }
     }
 
+    /// Regions of so many rows that have no tables, or are tables themselves.
+    pub fn without_tables(rows: u64, region_rows: u64) -> RegionShape {
+        let regions = rows.div_ceil(region_rows);
+        RegionShape { region_rows, pages: 0, regions, data_rows: rows }
+    }
+
     /// Rows of all tables, which come first.
     pub fn table_rows(&self) -> u64 {
         self.regions * self.pages

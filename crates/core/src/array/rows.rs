@@ -3,6 +3,7 @@
 use super::epochs::Epochs;
 use super::jobs::Jobs;
 use super::members::{Loss, Members};
+use super::missed::Missed;
 use super::noting::Noting;
 use super::operations::{Done, Operations, Owner};
 use super::patience::Patience;
@@ -11,7 +12,8 @@ use super::rebuild::{CHUNK_ROWS, Rebuild};
 use super::row_locks::RowLocks;
 use super::scrubbed::Scrubbed;
 use super::task::{Step, Task, Turn, Work, runs_of};
-use super::{Columns, Redundancy, RowMap};
+use super::unflushed::Unflushed;
+use super::{Columns, Redundancy, RegionShape, RowMap};
 use crate::buffer::BufferSlice;
 use crate::command::Without;
 use crate::counters::{Counter, Gauge};
@@ -115,6 +117,12 @@ impl Rows {
     pub fn keep_contents(&mut self, rows: u64) {
         self.keeps_contents = true;
         self.chunk_rows = (rows / 16).clamp(4, CHUNK_ROWS);
+    }
+
+    /// It is remembered which regions a member has missed that is away.
+    pub fn remember_missed(&mut self, shape: RegionShape) {
+        self.members.missed = Some(Missed::new(shape));
+        self.operations.unflushed = Some(Unflushed::new(shape, self.members.columns()));
     }
 
     pub(super) fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
@@ -293,6 +301,9 @@ impl Rows {
             }
             entry.step = Step::Writing;
             let (work, changed) = (entry.work, entry.changed());
+            if work == Work::Write && !ctx.is_planted(PlantedBug::ArrayMissedWriteForgotten) {
+                self.members.miss(&entry.segments, map.redundancy());
+            }
             if let Work::Rebuild { column } = work {
                 self.write_chunk(task, column, map, ctx);
             }
@@ -572,6 +583,16 @@ impl Rows {
         }
     }
 
+    /// A flush of all members begins: what was written before may be durable when it has ended.
+    pub fn flush_begins(&mut self, job: u32) {
+        self.operations.unflushed.iter_mut().for_each(|it| it.flush_begins(job));
+    }
+
+    /// Such a flush has ended.
+    pub fn flush_counts(&mut self, job: u32, is_durable: bool) {
+        self.operations.unflushed.iter_mut().for_each(|it| it.flush_ended(job, is_durable));
+    }
+
     fn flush_ended<M: RowMap>(
         &mut self,
         done: Done,
@@ -615,6 +636,11 @@ impl Rows {
 
     fn lost_column<M: RowMap>(&mut self, column: usize, map: &M, ctx: &mut Context<'_>) {
         self.has_changed = true;
+        if let Some(missed) = &mut self.members.missed
+            && !ctx.is_planted(PlantedBug::ArrayUnflushedWriteForgotten)
+        {
+            self.operations.tell_unflushed(column, missed);
+        }
         let member = self.members.port(column).0;
         ctx.notice(match self.members.have_all(map.redundancy()) {
             true => Notice::MemberLost { member },

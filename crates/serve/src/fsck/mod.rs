@@ -25,6 +25,7 @@ mod parity_array;
 mod parity_blocks;
 mod parity_disks;
 mod parity_doubt;
+mod parity_missed;
 mod parity_records;
 mod parity_replay;
 mod parity_sums;

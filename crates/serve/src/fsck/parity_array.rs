@@ -46,6 +46,8 @@ pub struct ParityArrayState {
     pub tables: Ranges,
     /// Places whose blocks no member can give.
     pub unreadable: BTreeSet<u64>,
+    /// Regions that a member which is away has missed.
+    pub missed: Ranges,
     /// Records stand behind the checkpoint.
     pub has_records: bool,
     /// What they say of checksums.
@@ -82,6 +84,7 @@ impl ParityArrayState {
             held: Vec::new(),
             tables: Ranges::default(),
             unreadable: BTreeSet::new(),
+            missed: Ranges::default(),
             has_records: false,
             words: NewWords::default(),
             in_doubt: 0,
@@ -129,14 +132,22 @@ impl ParityArrayState {
         match self.members[column].has {
             Has::All => self.rows(column),
             Has::Out { .. } | Has::Blank => 0,
-            Has::Rebuilt(before) | Has::Returned(before) => before.min(self.rows(column)),
+            Has::Rebuilt(before) => before.min(self.rows(column)),
+            Has::Returned(before) => {
+                let (rows, region_rows) = (self.rows(column), self.shape.layout.region_rows);
+                let lacks = |(first, end): (u64, u64)| {
+                    let (first, end) = (first * region_rows, (end * region_rows).min(rows));
+                    end.saturating_sub(first.max(before))
+                };
+                rows - self.missed.runs().map(lacks).sum::<u64>()
+            }
         }
     }
 
     /// What a member has, in words; nothing when it has all.
     pub fn words_of(&self, column: usize) -> Option<String> {
         let rows = (self.rows_of(column), self.rows(column));
-        array_member::words_of(self.members[column].has, rows, "all rows")
+        array_member::words_of(self.members[column].has, rows, "what it has missed")
     }
 
     /// Places of a band row.
@@ -192,6 +203,13 @@ impl ParityArrayState {
         for _ in 0..words.u64().ok_or_else(short)? {
             self.unreadable.insert(limits.place(words.u64().ok_or_else(short)?)?);
         }
+        let region_rows = self.shape.layout.region_rows;
+        match words.u64().ok_or_else(short)? {
+            found if found == region_rows => {}
+            found => return Err(format!("its regions have {found} rows, and not {region_rows}")),
+        }
+        let regions = self.rows(self.parity()).div_ceil(region_rows);
+        self.missed = bits(&mut words, regions, "a region")?;
         match words.left() {
             0 => Ok(()),
             _ => Err("there is more behind what it lists".to_owned()),
@@ -292,6 +310,9 @@ impl ParityArrayState {
             None if record.kind == MEMBER => {
                 let all = self.all_members();
                 all.record(&record.payload, &mut self.members)?;
+                if self.members.iter().all(|member| member.has == Has::All) {
+                    self.missed = Ranges::default();
+                }
             }
             None => {}
         }

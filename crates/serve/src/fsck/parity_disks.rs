@@ -4,6 +4,7 @@ use super::array_member::Has;
 use super::member::{BLOCK, Member};
 use super::parity_array::ParityArrayState;
 use super::parity_doubt::Source;
+use super::ranges::Ranges;
 use imbrex_core::array::raid4smr::Raid4SmrShape;
 
 /// The members of an array by column.
@@ -12,12 +13,14 @@ pub(super) struct ParityDisks {
     /// None of one that is not there or does not count.
     members: Vec<Option<Member>>,
     has: Vec<Has>,
+    /// Regions that a member which was away has missed.
+    missed: Ranges,
 }
 
 impl ParityDisks {
     pub fn new(state: &ParityArrayState, members: Vec<Option<Member>>) -> ParityDisks {
         let has = state.members.iter().map(|member| member.has).collect();
-        ParityDisks { shape: state.shape.clone(), members, has }
+        ParityDisks { shape: state.shape.clone(), members, has, missed: state.missed.clone() }
     }
 
     /// The member of a column, if that is there.
@@ -41,7 +44,10 @@ impl ParityDisks {
         let is_given = match self.has[column] {
             Has::All => true,
             Has::Out { .. } | Has::Blank => false,
-            Has::Rebuilt(before) | Has::Returned(before) => row < before,
+            Has::Rebuilt(before) => row < before,
+            Has::Returned(before) => {
+                row < before || !self.missed.contains(row / self.shape.layout.region_rows)
+            }
         };
         is_given && self.members[column].is_some()
     }

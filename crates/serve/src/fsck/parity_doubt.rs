@@ -103,7 +103,6 @@ impl Doubts {
             _ => None,
         });
         let settled = settled.max().unwrap_or(0);
-        let (homes, band_blocks) = (state.homes() as u64, state.shape.bands.band_blocks());
         let mut band_rows = state.band_rows.clone();
         let mut standing = Standing { state, rows: BTreeMap::new(), collecting: Vec::new() };
         for (record, (_, said)) in state.said.iter().enumerate() {
@@ -117,21 +116,10 @@ impl Doubts {
                 Said::Write(write) => {
                     let is_settled = write.number < settled;
                     self.writes += u64::from(!is_settled);
-                    let mut blocks = Vec::new();
-                    for (at, block) in write.blocks.iter().enumerate() {
-                        let row = block.place / homes;
-                        let lies = band_rows[(row / band_blocks) as usize];
-                        let (column, row) = match block.slot {
-                            Some(slot) => (state.data(), slot),
-                            None => {
-                                let home = (block.place % homes) as usize;
-                                (home, lies * band_blocks + row % band_blocks)
-                            }
-                        };
-                        blocks.push((column, row));
-                        if !is_settled {
-                            self.all.push(Doubt { of: (record, at), column, row });
-                        }
+                    let blocks = state.rows_of_write(write, &band_rows);
+                    for (at, (column, row)) in blocks.iter().enumerate().filter(|_| !is_settled) {
+                        let of = (record, at);
+                        self.all.push(Doubt { of, column: *column, row: *row });
                     }
                     if standing.write(&blocks) {
                         self.have_waited.insert(record);

@@ -42,6 +42,8 @@ pub fn document(state: &ParityArrayState, all: bool) -> Value {
         "first_block": state.shape.layout.first_block(),
         "tables_written": state.tables.blocks(),
         "unreadable_blocks": state.unreadable.len(),
+        "region_rows": state.shape.layout.region_rows,
+        "missed_regions": state.missed.blocks(),
         "live_blocks": state.live.blocks(),
         "blocks_in_slots": state.slots.len(),
         "next_place": state.next_place,
@@ -58,6 +60,7 @@ pub fn document(state: &ParityArrayState, all: bool) -> Value {
         document["slot_of"] = json!(slots.collect::<Vec<_>>());
         document["band_rows_lie_at"] = json!(state.band_rows);
         document["unreadable_places"] = json!(state.unreadable);
+        document["missed"] = json!(state.missed.runs().collect::<Vec<_>>());
         document["held"] = json!(held.collect::<Vec<_>>());
     }
     document

@@ -86,6 +86,11 @@ impl Collector {
         self.queue.is_empty()
     }
 
+    /// The band that the first collection writes to, or is about to.
+    pub fn writes_to(&self) -> Option<u64> {
+        self.queue.front().map(|it| it.decision.to)
+    }
+
     /// True when the first collection waits until something is noted.
     pub fn waits_for_notes(&self) -> bool {
         use Step::{Announcing, NotingCleared, NotingHomes, Recording};

@@ -291,7 +291,7 @@ impl RowMap for Contents {
             && let Some(end) =
                 self.sums.as_ref().map(|sums| sums.written().end()).filter(|it| *it > 0)
         {
-            return self.table_rows().start.0 + end;
+            return (self.table_rows().start.0 + end).min(self.rows_of(column));
         }
         let all = self.homes.iter().chain([&self.slots]).map(Bits::end);
         // The parity disk, behind them all, has as much as the longest.

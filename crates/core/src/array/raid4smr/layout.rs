@@ -14,6 +14,11 @@ use crate::layer::Port;
 use crate::units::{BlockCount, Duration};
 use alloc::vec::Vec;
 
+/// Rows of a region at most: 4 MiB of a member.
+const REGION_ROWS_MAX: u64 = 1024;
+/// Rows of all bands have at least so many regions, but for long bands whose rows cannot be shared out evenly.
+const REGIONS_MIN: u64 = 16;
+
 /// Tables of an array of at least so many rows.
 const TABLES_MIN: u64 = 4;
 
@@ -56,6 +61,8 @@ pub struct Raid4SmrLayout {
     /// Rows of which a table, a block, has the checksums. A small array has several tables too.
     pub table_rows: u64,
     tables: u64,
+    /// Rows of a region of which is kept whether a member that was away has missed it. No region has rows of two bands.
+    pub region_rows: u64,
     /// Journal blocks for the collection of a band row.
     pub collection_room: u64,
 }
@@ -81,7 +88,10 @@ impl Raid4SmrLayout {
         let table_rows = (rows / TABLES_MIN).clamp(1, SUMS_PER_PAGE as u64 / row_words);
         let tables = rows.div_ceil(table_rows);
         let of_tables = Bits::bytes_max(tables) + 8 * places.min(UNREADABLE_MAX as u64);
-        let bytes = members + 64 + of_places + bits + of_slots + of_bands + of_tables;
+        let region_rows = region_rows(bands);
+        let of_regions = 8 + Bits::bytes_max((rows + tables).div_ceil(region_rows));
+        let all = [of_places, bits, of_slots, of_bands, of_tables, of_regions];
+        let bytes = members + 64 + all.iter().sum::<u64>();
         let checkpoint_blocks = JournalSettings::checkpoint_blocks_for(bytes);
         let ring_blocks = durability.ring_blocks;
         let journal_blocks = JournalSettings::area_blocks_for(checkpoint_blocks, ring_blocks);
@@ -93,6 +103,7 @@ impl Raid4SmrLayout {
             row_words,
             table_rows,
             tables,
+            region_rows,
             collection_room,
         }
     }
@@ -112,6 +123,11 @@ impl Raid4SmrLayout {
     pub fn table_shape(&self) -> RegionShape {
         let words = self.table_rows * self.row_words;
         RegionShape::new(self.tables * words, words)
+    }
+
+    /// How so many rows, the tables among them, are cut into regions that a member may have missed.
+    pub fn missed_shape(&self, rows: u64) -> RegionShape {
+        RegionShape::without_tables(rows, self.region_rows)
     }
 
     /// Where the rows of the data disk and of the parity disk begin. The data disk has nothing in the place of the
@@ -150,4 +166,13 @@ impl Raid4SmrLayout {
         };
         members.into_iter().enumerate().map(copy).collect()
     }
+}
+
+/// Rows of a region: the most that share out a band evenly. A home is written from some row to the end of a region, and
+/// what lies on the next tracks behind that must be of another band, or have been written later.
+fn region_rows(bands: &HomeBands) -> u64 {
+    let most = (bands.rows() / REGIONS_MIN).clamp(1, REGION_ROWS_MAX).min(bands.band_blocks());
+    let shares_out = |rows: &u64| bands.band_blocks().is_multiple_of(*rows);
+    let found = (most.div_ceil(4)..=most).rev().find(shares_out);
+    found.unwrap_or(bands.band_blocks())
 }

@@ -46,6 +46,7 @@ pub fn read(
         let has_all = is_listed && state.members[homes.len() + at].has == Has::All;
         port.member.clone().filter(|_| judged.counts[at] || has_all)
     });
+    state.missed = state.regions_missed();
     let disks = ParityDisks::new(&state, of_homes.chain(counting).collect());
     let base_name = member.name().to_owned();
     let doubts = replay(&mut state, &disks, &base_name, reader.findings());

@@ -189,15 +189,16 @@ pub fn bugs(kind: &str) -> impl Iterator<Item = PlantedBug> + use<> {
         PlantedBug::ArraySlotReusedEarly,
         PlantedBug::ArrayCollectsInPlace,
         PlantedBug::ArrayCollectsDegraded,
+        PlantedBug::ArrayMissedWriteForgotten,
+        PlantedBug::ArrayUnflushedWriteForgotten,
     ];
-    // Arrays with parity have no regions, and a member that is back gets everything. What they promise waits for a
-    // flush of the journal, which has the record of a loss: no gate that holds answers for that alone can be missed.
+    // Arrays with parity mark no regions. What they promise waits for a flush of the journal, which has the record of
+    // a loss: no gate that holds answers for that alone can be missed.
     let only_with_copies = [
         PlantedBug::ArrayAnswersBeforeLossRecorded,
         PlantedBug::LostCopyUnrecorded,
         PlantedBug::ArrayRegionClearedEarly,
         PlantedBug::ArrayRegionWrittenUnrecorded,
-        PlantedBug::ArrayMarkAheadOfData,
     ];
     let all = PlantedBug::ALL.iter().copied();
     let all = all.filter(|bug| bug.is_of_arrays() || bug.is_of_copies());

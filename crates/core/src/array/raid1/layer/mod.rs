@@ -457,12 +457,7 @@ impl Raid1 {
             return self.keeper.answer_replaced(command, ctx);
         }
         let Some(returning) = self.rebuilds.take_returning(port, &self.rows) else { return };
-        if ctx.is_planted(PlantedBug::ArrayMarkAheadOfData) {
-            // Every start asks the record as well as the mark: one of them ahead alone loses nothing.
-            self.keeper.record_in(returning.column, ctx);
-            ctx.hold_out(port, false);
-            ctx.move_mark();
-        }
+        self.rebuilds.count_before_it_is_whole(port, returning.column, &mut self.keeper, ctx);
         self.rows.take_in(returning, false, ctx);
         self.note(ctx);
         // It gets what it lacks at once, and not with the next request.

@@ -305,6 +305,7 @@ impl Raid4Smr {
 
     fn begin_flush(&mut self, job: u32) {
         let (before, end) = (self.notes.before_now(), self.notes.next());
+        self.rows.flush_begins(job);
         self.on_the_way.flushes.push(Flushing { job, before, end });
     }
 
@@ -377,6 +378,9 @@ impl Raid4Smr {
         let EndedJob { owner, number, request, mut result } = ended;
         let at = self.on_the_way.flushes.iter().position(|flush| flush.job == number);
         let flushed = at.map(|at| self.on_the_way.flushes.swap_remove(at));
+        if flushed.is_some() {
+            self.rows.flush_counts(number, result.is_ok());
+        }
         if let (Some(Flushing { before, .. }), Ok(())) = (flushed, result) {
             self.notes.settle(before, ctx);
             self.keep_promises(ctx);
@@ -543,6 +547,9 @@ impl Raid4Smr {
         words.put_u64(self.notes.next());
         self.directory.put(&mut words);
         self.contents.put(&mut words);
+        if let Some(missed) = &self.rows.members.missed {
+            missed.put(&mut words);
+        }
         bytes.extend(words.into_bytes());
         bytes
     }

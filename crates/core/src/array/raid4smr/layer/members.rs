@@ -9,6 +9,7 @@ use crate::array::raid4smr::word::Word;
 use crate::array::rebuilds::{FlushFor, Returning};
 use crate::command::{CommandError, CommandId};
 use crate::error::IoError;
+use crate::extent::Extent;
 use crate::layer::{Context, Port};
 use crate::ledger::{CopyState, Stage};
 use crate::lifecycle::OpenError;
@@ -39,12 +40,27 @@ impl Raid4Smr {
             ctx.hold_out(*port, true);
         }
         if !out.is_empty() {
+            if let Some(band) = self.collector.writes_to() {
+                self.miss_band(band);
+            }
             ctx.move_mark();
             if self.notes.failure().is_none() {
                 self.notes.hold_answers(ctx);
             }
         }
         self.rebuilds.begin_anew();
+    }
+
+    /// Whoever is out has missed a band and the checksums of its rows.
+    pub(super) fn miss_band(&mut self, band: u64) {
+        let band_blocks = self.contents.bands().band_blocks();
+        let rows = Extent::new(band * band_blocks, band_blocks);
+        let (Some(missed), Some(sums)) = (&mut self.rows.members.missed, &self.contents.sums)
+        else {
+            return;
+        };
+        missed.add_rows(rows);
+        sums.tables_of(rows).for_each(|table| missed.add_rows(sums.row_of(table)));
     }
 
     /// Two members lack rows. What both are needed for cannot be found. Nothing is recorded of the second: it may
@@ -66,7 +82,7 @@ impl Raid4Smr {
         keeper.has_copy(port) && keeper.ledger.copy_state(port) == CopyState::Out
     }
 
-    /// The array comes up: members that are out and there get all of their rows.
+    /// The array comes up: members that are out and there get what they have missed, or all of their rows.
     pub(super) fn find_returning(&mut self, ctx: &mut Context<'_>) {
         for column in 0..self.contents.columns() {
             let port = self.rows.members.port(column);
@@ -80,7 +96,8 @@ impl Raid4Smr {
                 continue;
             }
             let is_another = keeper.is_another(column, ctx);
-            let returning = Returning { column, from_start: true };
+            let from_start = !keeper.may_return(column);
+            let returning = Returning { column, from_start };
             match self.is_copy_out(port) {
                 true if is_another => {}
                 // The journal must have a copy there first.
@@ -170,6 +187,8 @@ impl Raid4Smr {
             // Its disk has everything, and only the journal was out.
             return self.takes_part_in_marks(port, ctx);
         };
+        let Raid4Smr { rebuilds, notes, .. } = self;
+        rebuilds.count_before_it_is_whole(port, returning.column, &mut notes.keeper, ctx);
         self.rows.take_in(returning, false, ctx);
         self.note_members(ctx);
         self.rows.go_on(&mut self.contents, ctx);

@@ -147,6 +147,8 @@ impl Raid4Smr {
             rows.repairs = true;
             rows.keep_contents(needed.0);
             rows.lose_after(keeping.lost_after);
+            let all_rows = bands.rows().max(slots) + keeping.layout.tables().blocks.0;
+            rows.remember_missed(keeping.layout.missed_shape(all_rows));
         }
         let log = RedoLog::new(keeping.map_or(Extent::EMPTY, |it| it.layout.log()));
         let mut contents = Contents::new(bands.clone(), homes, slots);

@@ -4,6 +4,7 @@ use super::Raid4Smr;
 use crate::array::keeper::{Life, Token};
 use crate::array::member_record::RECORD_MEMBER;
 use crate::array::members::State;
+use crate::array::missed::Missed;
 use crate::array::raid4smr::notes::TOKEN_OPENED;
 use crate::array::raid4smr::records::{Said, Written};
 use crate::array::raid4smr::recovery::AfterCrash;
@@ -88,6 +89,9 @@ impl Raid4Smr {
             self.notes.restore(words.take_u64()?);
             self.directory.take(&mut words)?;
             self.contents.take(&mut words)?;
+            if let Some(missed) = &mut self.rows.members.missed {
+                missed.take(&mut words)?;
+            }
             Ok(words.is_at_end())
         };
         let is_all: Result<bool, StateError> = take();
@@ -99,6 +103,9 @@ impl Raid4Smr {
         for record in &recovery.records {
             if record.kind == RECORD_MEMBER {
                 self.notes.keeper.replay(record)?;
+                if self.notes.keeper.all_are_in() {
+                    self.rows.members.missed.iter_mut().for_each(Missed::clear);
+                }
             } else {
                 said.push(Said::of(record)?);
             }
@@ -126,11 +133,29 @@ impl Raid4Smr {
             return Err(OpenError::damaged("record", "it speaks of a log that is not there"));
         }
         let mut after = AfterCrash::new(said, log, (&self.directory, &self.contents), &self.rows);
+        self.miss_recent(&after);
         if ctx.is_planted(PlantedBug::ArrayNotComparedAfterCrash) {
             after.compare_nothing();
         }
         self.after_crash = Some(after);
         Ok(())
+    }
+
+    /// A member that is away has perhaps missed all that was written behind the last checkpoint: nothing was on its
+    /// way then.
+    fn miss_recent(&mut self, after: &AfterCrash) {
+        let is_away = |column: &usize| {
+            matches!(self.rows.members.state(*column), State::Out | State::Returning(_))
+        };
+        let Some(away) = (0..self.contents.columns()).find(is_away) else { return };
+        let parity = self.contents.parity();
+        if let Some(missed) = &mut self.rows.members.missed {
+            let its = after.recent().iter().filter(|(column, _)| away == *column || away == parity);
+            its.for_each(|(_, row)| missed.add_rows(Extent::new(*row, 1)));
+        }
+        let is_there = |band: &u64| *band < self.contents.bands().band_rows();
+        let bands: Vec<u64> = after.bands_collected_to().filter(is_there).collect();
+        bands.into_iter().for_each(|band| self.miss_band(band));
     }
 
     /// Members that are not there, or are recorded as out, are out.
@@ -173,6 +198,14 @@ impl Raid4Smr {
     pub(super) fn tables_flushed(&mut self, result: Result<(), IoError>, ctx: &mut Context<'_>) {
         if let Err(error) = result {
             return self.refuse(OpenError::Io(error), ctx);
+        }
+        if !self.rows.members.have_all(Redundancy::Parity) {
+            return self.refuse(OpenError::Io(IoError::Lost), ctx);
+        }
+        // What was mended without a member goes behind the checkpoint that says so.
+        for port in self.notes.keeper.note(&self.rows.members, ctx) {
+            ctx.hold_out(port, true);
+            ctx.move_mark();
         }
         let map = self.checkpoint_map();
         self.notes.keeper.ledger.begin(map, ctx);

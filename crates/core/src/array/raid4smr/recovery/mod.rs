@@ -75,6 +75,8 @@ pub struct AfterCrash {
     /// The checksum of what was found in the place of one that is not.
     found: Vec<Vec<Option<u32>>>,
     doubts: Vec<Doubt>,
+    /// Columns and rows of all blocks that the records speak of.
+    recent: Vec<(usize, u64)>,
     /// By record whether its write has waited until it was durable that it comes: something stood in its rows.
     has_waited: Vec<bool>,
     /// What the log says, where a member is missing.
@@ -110,6 +112,7 @@ impl AfterCrash {
             found: said.iter().map(|it| vec![None; blocks_of(it)]).collect(),
             said,
             doubts: Vec::new(),
+            recent: Vec::new(),
             has_waited: Vec::new(),
             from_log: None,
             checks: Vec::new(),
@@ -191,10 +194,24 @@ impl AfterCrash {
                         }
                     }
                     self.has_waited[record] = standing.write(&rows, contents);
+                    self.recent.extend(rows);
                 }
                 _ => {}
             }
         }
+    }
+
+    /// The columns and the rows of all blocks that were written behind the checkpoint, or were about to be.
+    pub fn recent(&self) -> &[(usize, u64)] {
+        &self.recent
+    }
+
+    /// The bands to which a band row was collected behind the checkpoint, or was about to be.
+    pub fn bands_collected_to(&self) -> impl Iterator<Item = u64> + '_ {
+        self.said.iter().filter_map(|it| match it {
+            Said::Begun { to, .. } => Some(*to),
+            _ => None,
+        })
     }
 
     /// Has all doubtful blocks read, and the parity of their rows computed. At most the parity disk is missing.
