@@ -151,6 +151,36 @@ fn one_member_that_is_not_there_is_a_note_and_two_are_damage() {
     }
 }
 
+/// Home 0 has come back. It has what it has not missed: by the checkpoint nothing, or row 5; by the records the band row
+/// that was collected, and a row that was written.
+#[test]
+fn a_member_that_is_back_has_what_it_has_not_missed() {
+    let area = area();
+    // Behind the members and 37 words lie the bits of regions of a row each.
+    let (state_at, missed_at) = (1 + 4, 1 + 4 * 13 + 8 * 37);
+    for (row, missed, is_missed) in
+        [(5, 0, false), (5, 1 << 5, true), (4, 1 << 5, false), (2, 0, true), (9, 0, true)]
+    {
+        let mut broken = disks();
+        for disk in broken.iter_mut().skip(DATA) {
+            let page = disk.block(area.page());
+            (page[64 + state_at], page[64 + missed_at]) = (4, missed);
+            disk.fix(area.page());
+            disk.fix_checkpoint(area);
+        }
+        broken[0].block(row)[80] ^= 1;
+        let reading = read(&broken);
+        let said = problems(&reading.findings);
+        let expected = format!(
+            "home-0: data: row {row}, at block {row} of the member: its data does not match its checksum"
+        );
+        let is_named = said.len() == 1 && said[0].starts_with(&expected);
+        assert!(if is_missed { said.is_empty() } else { is_named }, "row {row}: {said:?}");
+        let lacks = 4 + 1 + u64::from(missed != 0);
+        assert_eq!(state(&reading).rows_of(0), 12 - lacks);
+    }
+}
+
 /// The checkpoint and records of both copies are whole and say what cannot be.
 #[test]
 fn a_journal_that_says_what_cannot_be_is_damage() {
@@ -184,7 +214,9 @@ fn a_journal_that_says_what_cannot_be_is_damage() {
         (page, word(29) + 1, 0, "array: place 9 has data and is not in the parity"),
         (page, word(31), 0x0b, "array: slot 2 is in use and not in the parity"),
         (page, word(33), 0xff, "checkpoint: it speaks of a table of checksums past 4"),
-        (page, word(34), 1, "checkpoint: it ends within what it lists"),
+        (page, word(34), 9, "checkpoint: it ends within what it lists"),
+        (page, word(35), 2, "checkpoint: its regions have 2 rows, and not 1"),
+        (page, word(37) + 2, 0xf0, "checkpoint: it speaks of a region past 20"),
         (first, 8, 4, "write 4 comes late"),
         (first, 8 + 24, 12, "block 12 lies past the array"),
         (first, 8 + 24, 0, "block 0 has place 0, and it says 10"),

@@ -172,9 +172,11 @@ pub fn array(data: &Blocks) -> Vec<Blocks> {
     (1..=band_rows).for_each(|at| checkpoint.extend(words(&[at])));
     (0..band_rows * HOMES as u64).for_each(|_| checkpoint.extend(words(&[BAND])));
     array.held.iter().for_each(|held| checkpoint.extend(bits(held)));
-    // All tables were written, and no block is unreadable.
-    checkpoint.extend(bits(&vec![true; shape.layout.tables().blocks.0 as usize]));
-    checkpoint.extend(words(&[0]));
+    // All tables were written, no block is unreadable, and no region was missed.
+    let tables = shape.layout.tables().blocks.0;
+    checkpoint.extend(bits(&vec![true; tables as usize]));
+    checkpoint.extend(words(&[0, region_rows(rows)]));
+    checkpoint.extend(bits(&vec![false; (rows.max(slots) + tables) as usize]));
 
     for place in 0..of_band_row {
         let (home, row) = home_of(place);
@@ -228,6 +230,12 @@ pub fn array(data: &Blocks) -> Vec<Blocks> {
 /// A member in a checkpoint or a record.
 pub fn member(column: u8, state: u8, rows: u64) -> Vec<u8> {
     [vec![column, column, column + 1, 0, state], rows.to_le_bytes().to_vec()].concat()
+}
+
+/// Rows of a region: a sixteenth of so many rows of short bands is less than one.
+fn region_rows(rows: u64) -> u64 {
+    assert!(rows < 32, "longer regions must be worked out by hand");
+    1
 }
 
 /// All bits as the page says.
