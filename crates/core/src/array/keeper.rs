@@ -188,8 +188,7 @@ impl Keeper {
         for (column, record) in self.recorded.iter().enumerate() {
             members.set(column, record.port, record.state);
         }
-        let is_spare = |port: &Port| !self.recorded.iter().any(|it| it.port == *port);
-        members.set_spares(self.copies.iter().copied().filter(is_spare).collect());
+        members.set_spares();
     }
 
     /// The port of a column has another disk than the one that was recorded.

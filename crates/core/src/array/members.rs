@@ -52,7 +52,10 @@ pub struct Members {
     spares: Vec<Port>,
     /// The columns that have all of their rows.
     whole: Columns,
-    /// The disk of a member may stand for any other: it is a spare when it comes back and its place is taken.
+    /// Ports of members and spares.
+    ports: usize,
+    /// The disk of a member may stand for any other when it comes back and its place is taken. Otherwise it may stand
+    /// for the member whose place it had.
     are_alike: bool,
     /// What members that are away have missed, where somebody remembers it.
     pub missed: Option<Missed>,
@@ -69,6 +72,7 @@ impl Members {
             members: (0..columns).map(member).collect(),
             spares: (columns..columns + spares).map(port).collect(),
             whole: Columns::first(columns),
+            ports: columns + spares,
             are_alike,
             missed: None,
         }
@@ -192,9 +196,17 @@ impl Members {
         };
     }
 
-    /// Which nodes are spares, the next one first.
-    pub fn set_spares(&mut self, spares: Vec<Port>) {
-        self.spares = spares;
+    /// All nodes that stand for no column are spares.
+    pub fn set_spares(&mut self) {
+        let all = (0..self.ports).map(|port| Port(port as u8));
+        let spares = all.filter(|port| self.column_of(*port).is_none());
+        self.spares = spares.collect();
+    }
+
+    /// True when a spare may stand for a column.
+    fn fits(&self, spare: Port, column: usize) -> bool {
+        let port = usize::from(spare.0);
+        self.are_alike || port >= self.members.len() || port == column
     }
 
     /// A column that has lost rows only for a while: its rebuild has been begun, and may go on from this row.
@@ -288,26 +300,24 @@ impl Members {
     }
 
     /// A lost node is there again, blank: in the place that it had, or as a spare where another node has
-    /// taken that.
+    /// taken that. A spare that is there already stays one.
     pub fn replaced(&mut self, port: Port) {
         match self.column_of(port) {
             Some(column) => {
                 self.members[column].state = State::Blank;
                 self.members[column].flush_failure = None;
             }
-            None if self.are_alike || usize::from(port.0) >= self.members.len() => {
-                self.spares.push(port);
-            }
-            None => {}
+            None if self.spares.contains(&port) => {}
+            None => self.spares.push(port),
         }
     }
 
-    /// Puts the next spare in the place of a column that is out; false when there is none.
+    /// Puts the next spare that may stand for a column that is out in its place; false when there is none.
     pub fn step_in(&mut self, column: usize) -> bool {
-        if self.spares.is_empty() {
+        let Some(at) = self.spares.iter().position(|spare| self.fits(*spare, column)) else {
             return false;
-        }
-        let port = self.spares.remove(0);
+        };
+        let port = self.spares.remove(at);
         self.members[column] = Member { port, state: State::Blank, flush_failure: None };
         true
     }

@@ -156,7 +156,7 @@ impl Rows {
     }
 
     /// Puts a spare in the place of a member that is out, and begins to rebuild it.
-    fn let_spare_step_in<M: RowMap>(&mut self, map: &M, ctx: &mut Context<'_>) {
+    fn let_spare_step_in<M: RowMap>(&mut self, map: &mut M, ctx: &mut Context<'_>) {
         let Some(column) = self.members.missing() else { return };
         let member = self.members.port(column).0;
         if self.rebuild.is_none()
@@ -165,6 +165,7 @@ impl Rows {
             && self.can_rebuild(map)
             && self.members.step_in(column)
         {
+            map.spare_stepped_in(column, self.members.is_spare(column));
             ctx.notice(Notice::SpareTaken { member, port: self.members.port(column).0 });
             self.begin_rebuild(column, None, map, ctx);
         }

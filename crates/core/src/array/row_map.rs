@@ -56,6 +56,9 @@ pub trait RowMap {
     /// other.
     fn place_of(&self, column: usize, row: u64) -> (Lba, u64);
 
+    /// A spare has the place of a column from now on.
+    fn spare_stepped_in(&mut self, _column: usize, _is_spare: bool) {}
+
     /// The first row from `row` on of which a member that is rebuilt must have the block.
     fn next_held(&self, column: usize, row: u64) -> Option<u64>;
 

@@ -173,18 +173,13 @@ impl ParityArrayState {
 
     fn all_members(&self) -> MembersOf {
         let columns = self.homes() + 2;
-        MembersOf { columns, ports: columns, rows: self.rows(self.parity()) }
+        MembersOf { columns, ports: self.nodes.len(), rows: self.rows(self.parity()) }
     }
 
     fn checkpoint(&mut self, bytes: &[u8]) -> Result<(), String> {
         let short = || "it ends within what it lists".to_owned();
         let (members, mut words) = self.all_members().all(bytes)?;
-        for (column, member) in members.iter().enumerate() {
-            if member.port != column {
-                let port = member.port;
-                return Err(format!("member {column} is behind port {port}, that of another one"));
-            }
-        }
+        self.check_ports(&members)?;
         self.members = members;
         self.next_write = words.u64().ok_or_else(short)?;
         self.checkpoint_places(&mut words)?;
@@ -214,6 +209,19 @@ impl ParityArrayState {
             0 => Ok(()),
             _ => Err("there is more behind what it lists".to_owned()),
         }
+    }
+
+    /// A member is behind its own port, or behind that of a spare.
+    fn check_ports(&self, members: &[ArrayMember]) -> Result<(), String> {
+        for (column, ArrayMember { port, .. }) in members.iter().enumerate() {
+            if *port != column && *port < members.len() {
+                return Err(format!("member {column} is behind port {port}, that of another one"));
+            }
+            if members[..column].iter().any(|other| other.port == *port) {
+                return Err(format!("two members are behind port {port}"));
+            }
+        }
+        Ok(())
     }
 
     fn checkpoint_places(&mut self, words: &mut Words<'_>) -> Result<(), String> {
@@ -310,6 +318,7 @@ impl ParityArrayState {
             None if record.kind == MEMBER => {
                 let all = self.all_members();
                 all.record(&record.payload, &mut self.members)?;
+                self.check_ports(&self.members)?;
                 if self.members.iter().all(|member| member.has == Has::All) {
                     self.missed = Ranges::default();
                 }

@@ -13,6 +13,8 @@ pub(super) struct ParityDisks {
     /// None of one that is not there or does not count.
     members: Vec<Option<Member>>,
     has: Vec<Has>,
+    /// By column whether a spare stands for it.
+    on_spare: Vec<bool>,
     /// Regions that a member which was away has missed.
     missed: Ranges,
 }
@@ -20,7 +22,9 @@ pub(super) struct ParityDisks {
 impl ParityDisks {
     pub fn new(state: &ParityArrayState, members: Vec<Option<Member>>) -> ParityDisks {
         let has = state.members.iter().map(|member| member.has).collect();
-        ParityDisks { shape: state.shape.clone(), members, has, missed: state.missed.clone() }
+        let on_spare = (0..).zip(&state.members).map(|(column, it)| it.port != column).collect();
+        let (shape, missed) = (state.shape.clone(), state.missed.clone());
+        ParityDisks { shape, members, has, on_spare, missed }
     }
 
     /// The member of a column, if that is there.
@@ -55,6 +59,10 @@ impl ParityDisks {
     /// The block of its member where a row of a column lies.
     pub fn place(&self, column: usize, row: u64) -> u64 {
         match column < self.shape.bands.homes() {
+            // Its bands lie behind the journal of a spare.
+            true if self.on_spare[column] => {
+                self.shape.layout.first_block() + self.shape.bands.place_of(column, row).0.0
+            }
             true => self.shape.bands.place_of(column, row).0.0,
             // Behind all others lie the rows of the tables.
             false => {

@@ -50,7 +50,7 @@ pub fn shape_of(blocks: u64) -> Raid4SmrShape {
 
 /// The area of the journal of such an array.
 pub fn area_of(shape: &Raid4SmrShape) -> Area {
-    let copies = shape.layout.copies(HOMES, [BlockCount(10_000); 2]);
+    let copies = shape.layout.copies(HOMES, &[BlockCount(10_000); 2]);
     let checkpoint = copies[0].checkpoint_blocks;
     let area = Area { checkpoint, ring: RING - 2, features: FEATURE_MIRRORED };
     assert_eq!(area.blocks(), shape.layout.journal_blocks);

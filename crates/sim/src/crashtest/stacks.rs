@@ -28,7 +28,7 @@ macro_rules! stack {
 
 /// The stacks that ship for the search, by name; the first is the default. Their disks have a few hundred
 /// blocks.
-const READY_MADE: [(&str, &str); 20] = [
+const READY_MADE: [(&str, &str); 21] = [
     stack!("pore"),
     stack!("lru"),
     stack!("lru-band"),
@@ -49,6 +49,7 @@ const READY_MADE: [(&str, &str); 20] = [
     stack!("raid1-three"),
     stack!("raid1-four"),
     stack!("raid4smr"),
+    stack!("raid4smr-spare"),
 ];
 
 /// The names of the stacks that ship for the search.

@@ -10,6 +10,7 @@ use crate::config::{ConfigError, StackConfig};
 use imbrex_core::array::{Level, Raid, RaidRows};
 use imbrex_core::counters::{ARRAY, Group, UNUSED};
 use imbrex_core::disk::Geometry;
+use imbrex_core::durability::membership::COPIES_MAX;
 use imbrex_core::units::BlockCount;
 use imbrex_drives::keys;
 use imbrex_drives::keys::{Key, KeyError, Keys};
@@ -40,6 +41,17 @@ impl RaidKeys {
 
 /// Seconds that an operation of a member of a durable array may take.
 pub(super) const LOST_AFTER_S: u64 = 60;
+
+/// Finds a journal with too many copies.
+pub(super) fn check_copies(name: &str, copies: usize) -> Result<(), ConfigError> {
+    let words = || {
+        format!(
+            "its journal would have {copies} copies; accepted where the array is durable: up to {COPIES_MAX}, \
+             on members and spares together"
+        )
+    };
+    if copies > COPIES_MAX { Err(wrong(name, &words())) } else { Ok(()) }
+}
 
 /// The ports of an array and its spares behind them.
 pub(super) fn with_spares<'a>(

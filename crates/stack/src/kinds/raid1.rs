@@ -2,7 +2,7 @@
 
 use super::checksums::table_bytes;
 use super::ports::{BelowNodes, PortNodes};
-use super::raid::{LOST_AFTER_S, ask_members, check_disks, with_spares};
+use super::raid::{LOST_AFTER_S, ask_members, check_copies, check_disks, with_spares};
 use super::segment_geometry::blocks_of;
 use super::span::JoinedPorts;
 use super::{
@@ -85,6 +85,7 @@ impl Raid1Config {
         let Some(durability) = self.journal().and_then(|it| it.settings(world.options)) else {
             return Ok(None);
         };
+        check_copies(&self.name, self.members().len() + self.spares().len())?;
         if durability.ring_blocks < RING_BLOCKS_MIN {
             let words = format!(
                 "ring_blocks = {}; accepted: {RING_BLOCKS_MIN} and more, two of which list the copies of the journal",

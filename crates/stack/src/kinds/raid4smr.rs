@@ -2,7 +2,7 @@
 
 use super::checksums::table_bytes;
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, several};
-use super::raid::{LOST_AFTER_S, check_disks, with_spares};
+use super::raid::{LOST_AFTER_S, check_copies, check_disks, with_spares};
 use super::segment_geometry::blocks_of;
 use super::{
     Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, Part, Place, Planned,
@@ -243,14 +243,7 @@ impl Raid4SmrConfig {
             );
             return Err(wrong(&self.name, &words));
         }
-        if let Some(spare) = self.spares().first() {
-            let words = format!(
-                "spares = [\"{spare}\", ..], which is only simulated, without a journal; accepted where the \
-                 array is durable: no spares"
-            );
-            return Err(wrong(&self.name, &words));
-        }
-        Ok(())
+        check_copies(&self.name, 2 + self.spares().len())
     }
 
     fn too_much(&self, asked: BlockCount, room: BlockCount) -> ConfigError {
@@ -364,7 +357,7 @@ impl Node for Raid4SmrConfig {
         asks.push(beside(if is_all { data } else { behind(slots).min(data) }));
         asks.push(beside(if is_all { parity } else { behind(rows.max(slots)).min(parity) }));
         for spare in self.spares() {
-            asks.push(beside(longest.min(room(spare)?)));
+            asks.push(beside(behind(longest).min(room(spare)?)));
         }
         let planned = PlannedRaid4Smr { name: self.name.clone(), settings, keeping };
         Ok((Box::new(planned), asks))

@@ -25,8 +25,11 @@ pub struct Contents {
     homes: Vec<Bits>,
     slots: Bits,
     slot_rows: u64,
-    /// Where the rows of the data disk and of the parity disk begin.
+    /// Where the rows of the data disk and of the parity disk begin. On a spare, which has a journal as they have, the
+    /// bands of a home begin there too.
     first_block: u64,
+    /// Columns for which a spare stands.
+    on_spares: Columns,
     /// Where the tables of checksums begin there.
     first_table_block: u64,
     /// What the blocks must be; none where nothing is kept.
@@ -54,6 +57,7 @@ impl Contents {
             slots: Bits::default(),
             slot_rows,
             first_block: 0,
+            on_spares: Columns::NONE,
             first_table_block: 0,
             sums: None,
             unreadable: Unreadable::default(),
@@ -255,6 +259,10 @@ impl RowMap for Contents {
 
     fn place_of(&self, column: usize, row: u64) -> (Lba, u64) {
         match column < self.homes.len() {
+            true if self.on_spares.has(column) => {
+                let (start, run) = self.bands.place_of(column, row);
+                (Lba(self.first_block + start.0), run)
+            }
             true => self.bands.place_of(column, row),
             false => match row.checked_sub(self.table_rows().start.0) {
                 Some(table) if self.sums.is_some() => {
@@ -265,6 +273,13 @@ impl RowMap for Contents {
                 }
             },
         }
+    }
+
+    fn spare_stepped_in(&mut self, column: usize, is_spare: bool) {
+        self.on_spares = match is_spare {
+            true => self.on_spares.or(Columns::of(column)),
+            false => self.on_spares.without(Columns::of(column)),
+        };
     }
 
     fn next_held(&self, column: usize, row: u64) -> Option<u64> {

@@ -48,7 +48,7 @@ pub struct Raid4SmrShape {
     pub appends: bool,
 }
 
-/// The journal comes first on the data disk and on the parity disk, then the log on the parity disk, then on both the
+/// The journal comes first on the data disk, on the parity disk and on each spare, then the log on the parity disk, then on both the
 /// tables of checksums, then their rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Raid4SmrLayout {
@@ -153,18 +153,18 @@ impl Raid4SmrLayout {
         4 * self.room_for(1, 2)
     }
 
-    /// The copies of the journal, on the data disk and the parity disk with so many blocks.
-    pub fn copies(&self, homes: usize, members: [BlockCount; 2]) -> Vec<JournalSettings> {
-        let copy = |(at, blocks): (usize, BlockCount)| JournalSettings {
+    /// The copies of the journal, on the data disk, the parity disk and the spares behind them with so many blocks.
+    pub fn copies(&self, homes: usize, members: &[BlockCount]) -> Vec<JournalSettings> {
+        let copy = |(at, blocks): (usize, &BlockCount)| JournalSettings {
             layer: LayerKind::Array,
             port: Port((homes + at) as u8),
-            member_blocks: blocks,
+            member_blocks: *blocks,
             area: Extent::new(0, self.journal_blocks),
             checkpoint_blocks: self.checkpoint_blocks,
             required_features: FEATURE_MIRRORED,
             data: None,
         };
-        members.into_iter().enumerate().map(copy).collect()
+        members.iter().enumerate().map(copy).collect()
     }
 }
 

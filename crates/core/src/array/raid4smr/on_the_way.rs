@@ -1,6 +1,7 @@
 //! Writes on their way to the members, and what waits for them.
 
 use crate::buffer::BufferSlice;
+use crate::layer::Port;
 use crate::map::{AddressMap, Slab};
 use crate::operation::RequestId;
 use alloc::collections::VecDeque;
@@ -9,7 +10,9 @@ use alloc::vec::Vec;
 /// A write that is being written to the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Logging {
-    /// The block of the parity disk where its entry begins.
+    /// The parity disk.
+    pub port: Port,
+    /// The block there where its entry begins.
     pub at: u64,
     /// A bit for each of its rows: whether it is in the entry.
     pub rows: u64,

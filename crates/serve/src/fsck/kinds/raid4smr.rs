@@ -1,4 +1,4 @@
-//! A parity array: homes, a data disk and a parity disk. These two have a copy of its journal each.
+//! A parity array: homes, a data disk, a parity disk and spares. All but homes have a copy of its journal each.
 
 use super::Device;
 use crate::fsck::Has;
@@ -13,7 +13,7 @@ use crate::fsck::{LayerState, Reader, Shape};
 use imbrex_core::array::raid4smr::Raid4SmrShape;
 use std::rc::Rc;
 
-/// Reads the array and what it stands on: the homes, the data disk and the parity disk.
+/// Reads the array and what it stands on: the homes, the data disk and the parity disk, and the spares behind them.
 pub fn read(
     below: &[(String, Shape)],
     blocks: u64,
@@ -39,15 +39,19 @@ pub fn read(
         mirrored::keep_all(&with_copies, judged.base, LayerState::Unknown, reader);
         return None;
     };
-    let of_homes = ports.iter().map(|port| port.member.clone());
-    let counting = with_copies.iter().enumerate().map(|(at, port)| {
-        // Where the journal on a disk is out and the disk is not, nothing was promised without it.
-        let is_listed = port.whose == Some(set.member(judged.listed[at].number));
-        let has_all = is_listed && state.members[homes.len() + at].has == Has::All;
-        port.member.clone().filter(|_| judged.counts[at] || has_all)
+    let counting = state.members.iter().map(|member| match member.port.checked_sub(homes.len()) {
+        None => ports[member.port].member.clone(),
+        Some(at) => {
+            // Where the journal on a disk is out and the disk is not, nothing was promised without it.
+            let port = &with_copies[at];
+            let is_listed = port.whose == Some(set.member(judged.listed[at].number));
+            let has_all = is_listed && member.has == Has::All;
+            port.member.clone().filter(|_| judged.counts[at] || has_all)
+        }
     });
+    let counting = counting.collect();
     state.missed = state.regions_missed();
-    let disks = ParityDisks::new(&state, of_homes.chain(counting).collect());
+    let disks = ParityDisks::new(&state, counting);
     let base_name = member.name().to_owned();
     let doubts = replay(&mut state, &disks, &base_name, reader.findings());
     for problem in state.problems() {
@@ -79,11 +83,12 @@ fn tell_of_state(
     base: &str,
     into: &mut Findings,
 ) {
-    for (column, port) in ports.iter().enumerate() {
+    let name = |column: usize| ports[state.members[column].port].name();
+    for column in 0..=state.parity() {
         let is_gone = disks.member(column).is_none();
         let words = state.words_of(column).or_else(|| is_gone.then(|| GONE.to_owned()));
         if let Some(words) = words {
-            into.note(port.name(), format!("member {column} of the array: {words}"));
+            into.note(name(column), format!("member {column} of the array: {words}"));
         }
     }
     if state.in_doubt > 0 {
@@ -95,8 +100,8 @@ fn tell_of_state(
             "a band row was on its way to the spare one: the next start leaves it where it was";
         into.note(base, words);
     }
-    let lacking = ports.iter().enumerate().filter(|(column, _)| !disks.has_all(*column));
-    let lacking: Vec<&str> = lacking.map(|(_, port)| port.name()).collect();
+    let lacking = (0..=state.parity()).filter(|column| !disks.has_all(*column));
+    let lacking: Vec<&str> = lacking.map(name).collect();
     if lacking.len() > 1 {
         let words =
             "each of them lacks blocks of the array, and it can do without one member alone";

@@ -17,7 +17,7 @@ use imbrex_sim::crashtest::stacks::{self, SearchedStack};
 /// The stacks with arrays of copies.
 const COPIES: [&str; 3] = ["raid1", "raid1-three", "raid1-four"];
 /// The stacks with arrays that have parity.
-const PARITY: [&str; 1] = ["raid4smr"];
+const PARITY: [&str; 2] = ["raid4smr", "raid4smr-spare"];
 /// Cases of the everyday suite, of all stacks together.
 const CASES_OF_SUITE: u64 = 2_000;
 /// Cases of a long run.

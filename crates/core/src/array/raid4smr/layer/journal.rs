@@ -178,22 +178,30 @@ impl Raid4Smr {
             ctx.copy(entry.new[column].part(row, 1), buffer.part(to, 1));
         }
         let extent = Extent::new(at, count);
-        self.on_the_way.logging.insert(u64::from(task), Logging { at, rows: to_log, buffer });
+        let port = self.rows.members.port(self.contents.parity());
+        let logging = Logging { port, at, rows: to_log, buffer };
+        self.on_the_way.logging.insert(u64::from(task), logging);
         let operation = (Operation::WRITE, Cause::Parity);
         let word = Word::Log(task).number();
         self.rows.issue_at(word, self.contents.parity(), operation, (extent, buffer), ctx);
     }
 
-    /// A write is in the log, or cannot be: the parity disk is out then.
+    /// A write is in the log, or cannot be. Where the parity disk is out, or another one has its place, it begins anew.
     fn logged(&mut self, task: u32, result: Result<(), IoError>, ctx: &mut Context<'_>) {
         let Some(logging) = self.on_the_way.logging.remove(&u64::from(task)) else { return };
-        let Logging { at, rows, buffer } = logging;
+        let Logging { port, at, rows, buffer } = logging;
         ctx.release(buffer);
-        let is_needed = self.rows.members.is_present(self.contents.parity());
-        let failed = result.err().filter(|_| is_needed);
+        let parity = self.contents.parity();
+        let is_there =
+            self.rows.members.is_present(parity) && self.rows.members.port(parity) == port;
+        let failed = result.err().filter(|_| is_there);
         if let Some(error) = self.notes.failure().or(failed) {
             self.notes.log.give_back(at);
             return self.rows.not_noted(task, error, &mut self.contents, ctx);
+        }
+        if !is_there {
+            self.notes.log.give_back(at);
+            return self.rows.noting.wait(task);
         }
         self.note_write(task, Some((at, rows)), ctx);
     }

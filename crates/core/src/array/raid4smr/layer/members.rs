@@ -23,7 +23,11 @@ impl Raid4Smr {
             return self.notes.keeper.ledger.lose_copy(port, ctx);
         }
         self.notes.keeper.refuse_admission(Some(port), ctx);
+        let was_member = self.rows.members.column_of(port).is_some();
         self.rows.lost(port, &mut self.contents, ctx);
+        if !was_member {
+            self.notes.keeper.lose_copy(port, ctx);
+        }
     }
 
     /// Records which members are out. No answer goes out before that is durable.
@@ -84,6 +88,12 @@ impl Raid4Smr {
 
     /// The array comes up: members that are out and there get what they have missed, or all of their rows.
     pub(super) fn find_returning(&mut self, ctx: &mut Context<'_>) {
+        // No spare that is not there steps in for a column.
+        for spare in self.rows.members.spare_ports().collect::<Vec<_>>() {
+            if ctx.is_lost(spare) || self.is_copy_out(spare) {
+                self.rows.lost(spare, &mut self.contents, ctx);
+            }
+        }
         for column in 0..self.contents.columns() {
             let port = self.rows.members.port(column);
             if ctx.is_lost(port) {
@@ -116,6 +126,12 @@ impl Raid4Smr {
                 self.takes_part_in_marks(port, ctx);
             }
         }
+        // Nothing is believed of what spares have.
+        for spare in self.rows.members.spare_ports().collect::<Vec<_>>() {
+            if ctx.was_away(spare) {
+                self.takes_part_in_marks(spare, ctx);
+            }
+        }
     }
 
     /// The mark of a disk moves with those of the others from now on. A home has no journal: its mark alone tells
@@ -141,6 +157,8 @@ impl Raid4Smr {
         self.note_members(ctx);
         self.takes_part_in_marks(port, ctx);
         self.notes.keeper.answer_replaced(command, ctx);
+        // A spare may step in with it.
+        self.rows.go_on(&mut self.contents, ctx);
     }
 
     /// New disks that wait to be taken in are not any more.
@@ -181,7 +199,8 @@ impl Raid4Smr {
         if let Some(command) = command {
             self.rows.members.replaced(port);
             self.note_members(ctx);
-            return self.notes.keeper.answer_replaced(command, ctx);
+            self.notes.keeper.answer_replaced(command, ctx);
+            return self.rows.go_on(&mut self.contents, ctx);
         }
         let Some(returning) = self.rebuilds.take_returning(port, &self.rows) else {
             // Its disk has everything, and only the journal was out.

@@ -121,8 +121,9 @@ impl Raid4Smr {
         let used = (0..homes).map(|home| bands.end_of(home)).max().unwrap_or_default();
         let needed = BlockCount(used.max(slots));
         let spares = &below[columns..];
-        check_spares(spares, needed)?;
-        if let Some(spare) = spares.iter().position(|spare| spare.overlaps_before(needed)) {
+        let on_spare = BlockCount(first_block + needed.0);
+        check_spares(spares, on_spare)?;
+        if let Some(spare) = spares.iter().position(|spare| spare.overlaps_before(on_spare)) {
             return Err(Raid4SmrError::ShingledSpare { spare });
         }
         let bare: Vec<Geometry> =
@@ -136,7 +137,8 @@ impl Raid4Smr {
         let keeper = match keeping {
             None => Keeper::volatile(),
             Some(Raid4SmrKeeping { durability, layout, .. }) => {
-                Keeper::journaled(&layout.copies(homes, [data.blocks, parity.blocks]), durability)
+                let sizes: Vec<BlockCount> = below[homes..].iter().map(|it| it.blocks).collect();
+                Keeper::journaled(&layout.copies(homes, &sizes), durability)
             }
         };
         let mut rows = Rows::new(columns, settings.spares, false);

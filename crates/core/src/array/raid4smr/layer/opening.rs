@@ -111,6 +111,9 @@ impl Raid4Smr {
             }
         }
         self.notes.keeper.restore(&mut self.rows.members);
+        for column in 0..columns {
+            self.contents.spare_stepped_in(column, self.rows.members.is_spare(column));
+        }
         self.leave_out_missing(ctx)?;
         let numbers = said.iter().filter_map(|it| match it {
             Said::Write(written) => Some(written.number + 1),
