@@ -380,12 +380,20 @@ fn a_spare_steps_in_by_itself_and_a_replaced_disk_is_the_next_spare() {
         check_whole(&told);
         assert!((3.0..4.0).contains(&after.start_s), "{kind}: {}", after.start_s);
         let spares = [1, 3].map(|event| told.fact(event, "spares_left").expect("a count"));
-        // The disks of the other array differ, so that none stands for another.
-        assert_eq!(spares, [0, u64::from(kind != "raid4smr")], "{kind}");
+        // The disks of `raid4smr` differ: this one stands by for the place that it had.
+        assert_eq!(spares, [0, 1], "{kind}");
         let once = told.count("rebuilt_blocks");
         assert!(told.run().nodes["s0"]["written_blocks"] >= once, "{kind}");
         if kind == "raid4smr" {
             assert!(once > 0);
+            // It does not stand for another member, and does for the spare in its place.
+            let other = [at(9.0, "d1", "fail"), at(15.0, "array", "status")];
+            let told = load.replayed(kind, 1, &[&events[..], &other[..]].concat());
+            assert_eq!(told.fact(5, "members_lacking"), Some(1));
+            let stand_in = [at(9.0, "s0", "fail"), at(15.0, "array", "status")];
+            let told = load.replayed(kind, 1, &[&events[..], &stand_in[..]].concat());
+            check_whole(&told);
+            assert_eq!(told.fact(5, "members_lacking"), Some(0));
             continue;
         }
         assert_eq!(once, ROWS, "{kind}");

@@ -199,6 +199,17 @@ impl Plot<'_> {
         self.scrub();
     }
 
+    /// Without a spare a new disk in the place of a member is filled, where otherwise a spare would be. Of an array that
+    /// can lack one member that is drawn; others have lives enough in which two are lost.
+    fn may_lose_spare_first(&mut self, port: usize) {
+        let spare = self.array.ports.iter().position(|it| it.is_spare);
+        if let Some(spare) = spare.filter(|it| *it != port && self.array.may_lack() == 1)
+            && self.rng.below(2) == 0
+        {
+            self.lose(spare, true);
+        }
+    }
+
     /// All are lost, this one first.
     fn lose_all(&mut self, port: usize) {
         let mut order: Vec<usize> = (0..self.array.ports.len()).collect();
@@ -249,6 +260,7 @@ impl Story {
         };
         let mut plot = Plot { rng, array, at: 4, events: Vec::new() };
         let mut ends_lost = false;
+        plot.may_lose_spare_first(port);
         match kind {
             _ if array.ports[port].is_spare => plot.spare(port),
             // It is lost while the members are compared.
