@@ -394,6 +394,10 @@ impl Raid4Smr {
             self.keep_promises(ctx);
         }
         let end = flushed.map_or(0, |flush| flush.end);
+        if self.notes.keeper.life == Life::Lost && request.operation != Operation::Read {
+            // The member that had everything knows nothing of it.
+            result = result.and(Err(IoError::Lost));
+        }
         match owner {
             JobOwner::Above => {}
             JobOwner::Layer(word) => match Word::of(word) {
@@ -415,10 +419,6 @@ impl Raid4Smr {
                 }
                 _ => return self.own_ended(Ended::of(word, result), ctx),
             },
-        }
-        if self.notes.keeper.life == Life::Lost && request.operation != Operation::Read {
-            // The member that had everything knows nothing of it.
-            result = result.and(Err(IoError::Lost));
         }
         let is_promise = match request.operation {
             Operation::Flush if result.is_ok() => return self.promise(request.id, end, ctx),
