@@ -22,7 +22,7 @@ use imbrex_sim::crashtest::shrink::shrink;
 use imbrex_sim::crashtest::stacks::{self, SearchedStack, StackOfSeed};
 use imbrex_sim::crashtest::subject::Subject;
 use imbrex_sim::crashtest::summary::{Summary, replay_command};
-use imbrex_stack::{DiskConfig, Keeps, NodeConfig, Setting, stack_text};
+use imbrex_stack::{DiskConfig, Keeps, ListedMember, NodeConfig, Setting, stack_text};
 use std::fmt::Write;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -176,7 +176,7 @@ fn checked_subject(stack: &Arc<SearchedStack>) -> Subject {
     if let Some(check) = stack.check() {
         subject.check = Some(Box::new(move |seed, members| {
             let of_seed = stack.of_seed(seed).map_err(|error| error.to_string())?;
-            check(&of_seed, members)
+            check(&of_seed, of_seed.numbers(), members)
         }));
     }
     subject
@@ -199,7 +199,11 @@ fn other_subject(bug: PlantedBug, asked: &Subject) -> Option<Subject> {
 }
 
 /// What `imbrex check --data` would say of the members of the stack of a seed.
-fn check_members(of_seed: &StackOfSeed, members: &[(Rc<str>, Medium)]) -> Result<(), String> {
+fn check_members(
+    of_seed: &StackOfSeed,
+    numbers: Vec<ListedMember>,
+    members: &[(Rc<str>, Medium)],
+) -> Result<(), String> {
     let open = |disk: &DiskConfig| {
         let found = members.iter().find(|(name, _)| **name == *disk.name);
         let (name, medium) = found.ok_or("a disk that is no member")?;
@@ -212,7 +216,6 @@ fn check_members(of_seed: &StackOfSeed, members: &[(Rc<str>, Medium)]) -> Result
         (!is_there).then(|| "it is lost".to_owned())
     };
     let describe = Rc::clone(&of_seed.describe);
-    let numbers = of_seed.numbers();
     let shape = shape_in_memory(&of_seed.config, describe, numbers, (&open, &missing));
     let shape = shape.map_err(|error| error.to_string())?;
     let checks = Checks { data: true, repair: false };

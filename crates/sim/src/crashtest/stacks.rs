@@ -114,8 +114,10 @@ pub struct SearchedStack {
     check: Option<CheckStack>,
 }
 
-/// Says what is wrong with the members of a stack, given with their names. One that is not among them is lost.
-pub type CheckStack = fn(&StackOfSeed, &[(Rc<str>, Medium)]) -> Result<(), String>;
+/// Says what is wrong with the members of a stack, given with their names. One that is not among them is lost. The list
+/// has their numbers.
+pub type CheckStack =
+    fn(&StackOfSeed, Vec<ListedMember>, &[(Rc<str>, Medium)]) -> Result<(), String>;
 
 /// The stack of a seed.
 pub struct StackOfSeed {

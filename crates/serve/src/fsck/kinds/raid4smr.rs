@@ -20,6 +20,7 @@ pub fn read(
     shape: &Raid4SmrShape,
     reader: &mut Reader<'_>,
 ) -> Option<Device> {
+    let numbers = reader.numbers.clone();
     let names = reader.take_names();
     let (homes, others) = below.split_at_checked(shape.bands.homes())?;
     let names = names.get(homes.len()..).unwrap_or_default();
@@ -40,7 +41,11 @@ pub fn read(
         return None;
     };
     let counting = state.members.iter().map(|member| match member.port.checked_sub(homes.len()) {
-        None => ports[member.port].member.clone(),
+        // The disk that was recorded may never have been described, and an older one be there.
+        None => {
+            let is_it = numbers.get(member.port).is_none_or(|number| *number == member.number);
+            ports[member.port].member.clone().filter(|_| is_it)
+        }
         Some(at) => {
             // Where the journal on a disk is out and the disk is not, nothing was promised without it.
             let port = &with_copies[at];

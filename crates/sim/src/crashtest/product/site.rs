@@ -107,7 +107,11 @@ impl Site {
         let members = there
             .map(|(_, it)| (Rc::clone(&it.name), media[description.media[it.disk]].clone()))
             .collect::<Vec<_>>();
-        check(&self.stack, &members)
+        let mut numbers = self.stack.numbers();
+        for (listed, medium) in numbers.iter_mut().zip(&description.media) {
+            listed.number = 1 + *medium as u16;
+        }
+        check(&self.stack, numbers, &members)
     }
 
     /// How many disks there are.

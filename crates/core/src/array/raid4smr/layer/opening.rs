@@ -161,12 +161,14 @@ impl Raid4Smr {
         bands.into_iter().for_each(|band| self.miss_band(band));
     }
 
-    /// Members that are not there, or are recorded as out, are out.
+    /// Members that are not there, are others than those that were recorded, or are recorded as out, are out.
     fn leave_out_missing(&mut self, ctx: &mut Context<'_>) -> Result<(), OpenError> {
         for column in 0..self.contents.columns() {
             let port = self.rows.members.port(column);
             match (self.rows.members.state(column), self.is_copy_out(port)) {
-                _ if ctx.is_lost(port) => self.rows.lost(port, &mut self.contents, ctx),
+                _ if ctx.is_lost(port) || self.notes.keeper.is_another(column, ctx) => {
+                    self.rows.lost(port, &mut self.contents, ctx);
+                }
                 // Where the journal on a disk is out and the disk is not, nothing was promised without it.
                 (State::In, true) => self.to_admit.push_back((port, None)),
                 (_, true) => self.rows.lost(port, &mut self.contents, ctx),
