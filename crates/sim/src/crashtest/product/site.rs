@@ -108,8 +108,8 @@ impl Site {
             .map(|(_, it)| (Rc::clone(&it.name), media[description.media[it.disk]].clone()))
             .collect::<Vec<_>>();
         let mut numbers = self.stack.numbers();
-        for (listed, medium) in numbers.iter_mut().zip(&description.media) {
-            listed.number = 1 + *medium as u16;
+        for (listed, number) in numbers.iter_mut().zip(&description.numbers) {
+            listed.number = *number;
         }
         check(&self.stack, numbers, &members)
     }

@@ -27,6 +27,16 @@ impl Raid4Smr {
         self.rows.lost(port, &mut self.contents, ctx);
         if !was_member {
             self.notes.keeper.lose_copy(port, ctx);
+            self.hold_spare_out(port, ctx);
+        }
+    }
+
+    /// The journal goes on without a spare: the label of that does not move any more, so that no start takes its copy
+    /// alone for that of an array that was all there.
+    fn hold_spare_out(&mut self, spare: Port, ctx: &mut Context<'_>) {
+        if self.keeps() && self.notes.keeper.has_copy(spare) {
+            ctx.hold_out(spare, true);
+            ctx.move_mark();
         }
     }
 
@@ -88,8 +98,11 @@ impl Raid4Smr {
 
     /// The array comes up: members that are out and there get what they have missed, or all of their rows.
     pub(super) fn find_returning(&mut self, ctx: &mut Context<'_>) {
-        // No spare that is not there steps in for a column.
+        // No spare that is not there steps in for a column, nor one that the journal goes on without.
         for spare in self.rows.members.spare_ports().collect::<Vec<_>>() {
+            if self.is_copy_out(spare) {
+                self.hold_spare_out(spare, ctx);
+            }
             if ctx.is_lost(spare) || self.is_copy_out(spare) {
                 self.rows.lost(spare, &mut self.contents, ctx);
             }
@@ -217,6 +230,9 @@ impl Raid4Smr {
     pub(super) fn copy_out(&mut self, port: Port, ctx: &mut Context<'_>) {
         self.notes.keeper.refuse_admission(Some(port), ctx);
         self.rebuilds.forget_returning(port, &self.rows);
+        if self.rows.members.column_of(port).is_none() {
+            self.hold_spare_out(port, ctx);
+        }
         self.rows.lost(port, &mut self.contents, ctx);
     }
 
