@@ -1,6 +1,7 @@
-"""Arrays of copies on plain files, for tests that break them while they are served."""
+"""Arrays on plain files, for tests that break them while they are served."""
 
 import json
+import re
 import subprocess
 import time
 
@@ -8,6 +9,12 @@ from _kill import Killable
 from _serving import IMBREX, SCRATCH
 
 COMMAND_TIMEOUT_S = 120
+# The members of a parity array with their drives, in the order of its ports. Tracks of a home overlap.
+PARITY_DRIVES = {"home-0": "st5000as0011", "home-1": "st5000as0011", "home-2": "st5000as0011",
+                 "data": "wd-4tb-7200", "parity": "wd-4tb-7200"}
+HOMES = [name for name in PARITY_DRIVES if name.startswith("home-")]
+SCRUB_ENDED = re.compile(r"the scrub is over; blocks that were wrong: (\d+), of them repaired: (\d+); "
+                         r"blocks that could not be read: (\d+)")
 
 
 def stack_file(name, members, spares=0, backing=None, **keys):
@@ -23,6 +30,25 @@ def stack_file(name, members, spares=0, backing=None, **keys):
     if spares:
         text += f"spares = {json.dumps(names[members:])}\n"
     text += "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+    return written(name, text)
+
+
+def parity_stack_file(name, backing=None, **keys):
+    """A `raid4smr` over the members of `PARITY_DRIVES`, each a file. Its bands are of 400 blocks, so that a band row
+    is collected soon. `backing` is as above."""
+    text = f'name = "{name}"\n'
+    for node, drive in PARITY_DRIVES.items():
+        text += f'\n[[node]]\nname = "{node}"\nkind = "disk"\ndrive = "{drive}"\n'
+        if backing and node in backing:
+            text += f'backing = "{backing[node]}"\n'
+    text += f'\n[[node]]\nname = "array"\nkind = "raid4smr"\nbelow = {{ homes = {json.dumps(HOMES)}, data = "data", '
+    text += 'parity = "parity" }\nbands = "disk"\n'
+    keys = {"track_blocks": 20, "band_tracks": 20, **keys}
+    text += "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+    return written(name, text)
+
+
+def written(name, text):
     path = SCRATCH / f"{name}.toml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -49,6 +75,20 @@ class Array(Killable):
         """What `status` tells of a node."""
         return json.loads(self.control(node, "status", "--json"))["ok"]["facts"]
 
+    def unreadable_blocks(self):
+        """Blocks that no member has any more."""
+        return json.loads(self.control("array", "status", "--json"))["ok"]["array"]["unreadable_blocks"]
+
+    def scrub(self):
+        """Scrubs the array. Answers how many blocks were wrong, were repaired and could not be read."""
+        before = len(SCRUB_ENDED.findall(self.said()))
+        self.control("array", "scrub")
+        # The command may be answered before the log says so.
+        deadline = time.monotonic() + COMMAND_TIMEOUT_S
+        while len(ended := SCRUB_ENDED.findall(self.said())) == before:
+            assert time.monotonic() < deadline, f"nothing is said of the scrub: {self.said()}"
+            time.sleep(0.02)
+        return tuple(map(int, ended[-1]))
 
     def wait_until_whole(self):
         """Waits until no member lacks anything. What is left to do is done without a command."""
