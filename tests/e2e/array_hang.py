@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A member of a served array of copies hangs, is far too slow, or fails its writes or reads, under load and while one
-request at a time is made. With `lost_after_s = 5` no request takes longer than 7 s where a member does not answer, and
-2 s where it answers with errors. None fails, and every block is right then and after the next start.
+"""A member of a served array, of copies (`raid1`) or with parity (`raid4smr`), hangs, is far too slow, or fails its writes or
+reads, under load and while one request at a time is made. With `lost_after_s = 5` no request takes longer than 7 s where a
+member does not answer, and 2 s where it answers with errors. None fails, and every block is right then and after the next
+start.
 
 Where the test may, a member is also a block device that does hang, and not a fault that the server makes."""
 
@@ -17,8 +18,8 @@ import subprocess
 import threading
 import time
 
-from _array import Array, check_image, stack_file
-from _load import BLOCK, Load, check
+from _array import Array, check_image, parity_stack_file, stack_file
+from _load import BLOCK, Load, check, contents
 from _nbd import Client
 from _serving import SCRATCH, create
 
@@ -67,7 +68,7 @@ def device():
     """A loop device and the process whose stop makes it hang."""
     folder = SCRATCH / "mnt"
     folder.mkdir(exist_ok=True)
-    fuse = subprocess.Popen(["nbdfuse", folder / "disk", "--command", "nbdkit", "-s", "--exit-with-parent", "memory", "64M"])
+    fuse = subprocess.Popen(["nbdfuse", folder / "disk", "--command", "nbdkit", "-s", "--exit-with-parent", "memory", "128M"])
     loop = None
     try:
         deadline = time.monotonic() + 30
@@ -90,12 +91,12 @@ def may_have_device():
     return tools and os.geteuid() == 0 and os.path.exists("/dev/fuse") and os.path.exists("/dev/loop-control")
 
 
-def play_device(direct):
+def play_device(kind, make_stack, direct):
     """A device hangs under load, and goes on hanging until the server has ended."""
-    what, versions = f"a device that hangs, --direct {direct}", [0] * BLOCKS
+    what, versions = f"{kind}, a device that hangs, --direct {direct}", [0] * BLOCKS
     with device() as (loop, fuse):
         load = Load(versions, 1 << 32, random.Random(7))
-        stack = stack_file("hang-device", 2, backing={"disk-1": loop}, lost_after_s=LOST_AFTER_S)
+        stack = make_stack(loop)
         data = create(stack, f"{SIZE_MIB}MiB")
         with Array(stack, data, "--direct", direct) as server, concurrent.futures.ThreadPoolExecutor(1) as threads:
             running = threads.submit(load.run, server.socket)
@@ -133,18 +134,20 @@ def play_device(direct):
         check_image(data)
 
 
-def play(members, fault, what, load, versions):
-    """A fault of a member under a load. Answers the array's folder."""
+def play(array, lost, fault, what, load, versions, is_written=False):
+    """A fault of a member under a load. Block 0 is written once before it where `is_written`."""
     limit_s, is_lost = FAULTS[fault]
-    stack = stack_file(f"hang-{members}", members, lost_after_s=LOST_AFTER_S)
+    kind, stack = array
     data = create(stack, f"{SIZE_MIB}MiB")
     with Array(stack, data, "--allow-faults") as server, concurrent.futures.ThreadPoolExecutor(1) as threads:
+        if is_written:
+            versions[0] = 1
+            Client(server.socket).write(0, contents(0, 1))
         running = threads.submit(load.run, server.socket)
         try:
             time.sleep(1)
             before_s, load.slowest_s = load.slowest_s, 0.0
-            # A read goes to the first member where no one has more to do than another.
-            server.control("disk-0", *fault)
+            server.control(lost, *fault)
             time.sleep(LOST_AFTER_S + 2 if limit_s == SILENT_MAX_S else 2)
         finally:
             load.stop()
@@ -153,7 +156,7 @@ def play(members, fault, what, load, versions):
         assert lacking == is_lost, f"{what}: {lacking} members lack blocks: {server.said()}"
         assert load.slowest_s <= limit_s, f"{what}: a request took {load.slowest_s:.2f} s"
         check(server, versions, {})
-    print(f"{members} members, {' '.join(fault)}, {what}: {load.answered} requests, the slowest {before_s:.3f} s before and "
+    print(f"{kind}, {' '.join(fault)}, {lost}, {what}: {load.answered} requests, the slowest {before_s:.3f} s before and "
           f"{load.slowest_s:.3f} s after it", flush=True)
     with Array(stack, data) as server:
         server.wait_until_whole()
@@ -161,21 +164,49 @@ def play(members, fault, what, load, versions):
     check_image(data)
 
 
+def play_load(array, lost, fault, seed):
+    versions = [0] * BLOCKS
+    play(array, lost, fault, "under load", Load(versions, 1 << 32, random.Random(seed)), versions)
+
+
+def play_silent(array, members, faults):
+    """One request at a time. A fault of a read hits the first member, of a write the second and of a flush the third."""
+    for fault in faults:
+        for lost, (what, request) in zip(members, {
+            "one read at a time": lambda client: client.read(0, BLOCK),
+            "one write at a time": lambda client: client.write(0, bytes(BLOCK)),
+            "one flush at a time": lambda client: client.flush(),
+        }.items()):
+            if fault != ("hang",) and "read" not in what:
+                continue
+            # Zeroes are written over what is there.
+            is_read = "read" in what
+            play(array, lost, fault, what, Silent(request), [0] * BLOCKS, is_written=is_read)
+
+
+SILENT_FAULTS = FAULTS if IS_SOAK else [("hang",)]
 for members in (2, 3) if IS_SOAK else (2,):
+    copies = (f"{members} members", stack_file(f"hang-{members}", members, lost_after_s=LOST_AFTER_S))
     for number, fault in enumerate(FAULTS):
-        versions = [0] * BLOCKS
-        play(members, fault, "under load", Load(versions, 1 << 32, random.Random(number)), versions)
-for fault in FAULTS if IS_SOAK else [("hang",)]:
-    for what, request in {
-        "one read at a time": lambda client: client.read(0, BLOCK),
-        "one write at a time": lambda client: client.write(0, bytes(BLOCK)),
-        "one flush at a time": lambda client: client.flush(),
-    }.items():
-        if fault != ("hang",) and "read" not in what:
-            continue
-        play(2, fault, what, Silent(request), [0] * BLOCKS)
+        # A read goes to the first member where no one has more to do than another.
+        play_load(copies, "disk-0", fault, number)
+copies = ("2 members", stack_file("hang-2", 2, lost_after_s=LOST_AFTER_S))
+play_silent(copies, ["disk-0"] * 3, SILENT_FAULTS)
+
+parity = ("parity", parity_stack_file("hang-parity", lost_after_s=LOST_AFTER_S))
+for number, lost in enumerate(("home-0", "data", "parity")):
+    # Each fault hits one of them every day, and a hang all.
+    of_day = {"home-0": [("hang",), ("fail-reads",)], "data": [("hang",), ("fail-writes",)], "parity": [("hang",)]}[lost]
+    for fault in FAULTS if IS_SOAK else of_day:
+        play_load(parity, lost, fault, number)
+# The first block that is written goes to the first home. When it is written again it goes to the data disk.
+play_silent(parity, ["home-0", "data", "parity"], SILENT_FAULTS)
+
 if may_have_device():
     for direct in ("off", "on"):
-        play_device(direct)
+        play_device("raid1", lambda loop: stack_file("hang-device", 2, backing={"disk-1": loop}, lost_after_s=LOST_AFTER_S), direct)
+        if IS_SOAK:
+            play_device("raid4smr", lambda loop: parity_stack_file("hang-parity-device", {"data": loop},
+                                                                   lost_after_s=LOST_AFTER_S), direct)
 else:
     print("no device that hangs is tried: that needs root, nbdfuse, nbdkit, /dev/fuse and loop devices")
