@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # The part of soak_postgresql.py and soak_array_postgresql.py that runs in the guest: PostgreSQL on ext4 on a served stack
 # whose server is killed in the middle of pgbench, several rounds.
-# usage: [SIZE=384MiB] [PHASES='PHASE ...'] _postgresql_guest.sh IMBREX DATA ROUNDS STACK [NODE.KEY=VALUE ...]
-# PHASES: of a stack whose top is `array` over `disk-0` and `disk-1`. Before the kill of each round a member fails and is
-# replaced and rebuilt under load; then the other one brings the array into the phase of the round: `healthy`,
-# `degraded`, `rebuilding`, `scrubbing`.
+# usage: [SIZE=384MiB] [PHASES='PHASE ...' FIRST='NODE ...' SECOND='NODE ...'] _postgresql_guest.sh IMBREX DATA ROUNDS STACK [NODE.KEY=VALUE ...]
+# PHASES: of a stack whose top is `array`. Before the kill of each round the member in FIRST fails and is replaced and
+# rebuilt under load; then the one in SECOND brings the array into the phase of the round: `healthy`, `degraded`,
+# `rebuilding`, `scrubbing`.
 set -eu
 read -ra phases <<<"${PHASES:-}"
+read -ra firsts <<<"${FIRST:-}"
+read -ra seconds <<<"${SECOND:-}"
 imbrex=$1 data=$2 rounds=$3 stack=$4
 shift 4
 settings=()
@@ -91,20 +93,21 @@ wait_until_whole() {
 
 # A member goes and another disk takes its place, under load.
 live_through() {
-  control disk-1 fail
+  local phase=$1 first=$2 second=$3 began=$SECONDS
+  control "$first" fail
   more_transactions "$transactions"
-  control disk-1 replace
+  control "$first" replace
   control array rebuild &
   local rebuild=$!
   more_transactions "$transactions"
   wait "$rebuild"
-  said "round $round: pgbench went on while disk-1 failed, was replaced and rebuilt"
-  case $1 in
-    degraded | rebuilding) control disk-0 fail ;;
+  said "round $round: pgbench went on while $first failed, was replaced and rebuilt, in $((SECONDS - began)) s"
+  case $phase in
+    degraded | rebuilding) control "$second" fail ;;
   esac
-  case $1 in
+  case $phase in
     rebuilding)
-      control disk-0 replace
+      control "$second" replace
       # The kill ends it.
       control array rebuild --rate 1MiB/s >/dev/null 2>&1 &
       ;;
@@ -138,8 +141,13 @@ said "pgbench is initialised"
 for round in $(seq "$rounds"); do
   as_postgres pgbench -h /tmp -c 4 -T $((2 * patience_s)) bench >/tmp/pgbench.log 2>&1 &
   phase=${phases[round - 1]:-}
-  [ -z "$phase" ] || live_through "$phase"
+  [ -z "$phase" ] || live_through "$phase" "${firsts[round - 1]}" "${seconds[round - 1]}"
   more_transactions "$transactions"
+  collected=
+  if [ -n "$phase" ]; then
+    control --json array status
+    collected=$(sed -n 's/.*"collections":\([0-9]*\).*/\1 band rows were collected; /p' /tmp/control.log)
+  fi
   kill -9 "$server"
   wait "$server" 2>/dev/null || true
   # Fails the requests that were in flight, which would wait for the time-out otherwise.
@@ -164,7 +172,7 @@ for round in $(seq "$rounds"); do
   mount /dev/nbd0 "$mountpoint"
   as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t "$patience_s" start >/dev/null
   [ -z "$phase" ] || wait_until_whole
-  said "round $round${phase:+, $phase}: $before transactions seen before the kill, $after after it; checksums, amcheck and e2fsck clean"
+  said "round $round${phase:+, $phase}: $collected$before transactions seen before the kill, $after after it; checksums, amcheck and e2fsck clean"
 done
 as_postgres pg_ctl -D "$mountpoint/data" -m fast -w -t "$patience_s" stop >/dev/null
 unmount
