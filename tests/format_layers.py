@@ -193,20 +193,22 @@ class SBlocks:
 MEMBER_STATES = ("in", "out", "blank", "rebuilding", "returning")
 
 
+def member_of_array(data):
+    """Which member an entry of 13 bytes is of, and what it says."""
+    column, port, number, state, rows = struct.unpack("<BBHBQ", data)
+    name = MEMBER_STATES[state]
+    before = rows if name in ("rebuilding", "returning") else None
+    return column, {"port": port, "number": number, "state": name, "rebuilt_to": before,
+                    "is_partial": name == "out" and rows == 1}
+
+
 def array_map(journal):
     """The members of an array of copies, and which regions and rows are not as they should be."""
     data = journal.checkpoint
     members = []
-
-    def member(found):
-        column, port, number, state, rows = found
-        name = MEMBER_STATES[state]
-        before = rows if name in ("rebuilding", "returning") else None
-        return column, {"port": port, "number": number, "state": name, "rebuilt_to": before,
-                        "is_partial": name == "out" and rows == 1}
-
     at = 1 + 13 * data[0]
-    for column, found in map(member, struct.iter_unpack("<BBHBQ", data[1:at])):
+    for first in range(1, at, 13):
+        column, found = member_of_array(data[first:first + 13])
         if column != len(members):
             raise SystemExit("members of the checkpoint")
         members.append(found)
@@ -220,7 +222,7 @@ def array_map(journal):
     for record in journal.records:
         payload = record["payload"]
         if record["kind"] == 1:
-            column, found = member(struct.unpack("<BBHBQ", payload))
+            column, found = member_of_array(payload)
             members[column] = found
             if found["state"] == "out":
                 missed |= marked

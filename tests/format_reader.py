@@ -8,6 +8,10 @@
     format_reader.py s-blocks-data FILE    the same with all data: blocks that are not what their checksums say
     format_reader.py memory-buffer FILE    the log of a write buffer
     format_reader.py array FILE            a member of an array of copies
+    format_reader.py parity-array FOLDER PLACEMENT BAND_ROWS BAND_BLOCKS SLOTS
+                                           the members of a parity array: home-0.img and so on, data.img, parity.img;
+                                           the bands of its homes lie by arithmetic
+    format_reader.py parity-array-data ... the same, closed in order, with all data: what is not what it must be
     format_reader.py image FILE            the description of an image
     format_reader.py journal FILE          any member with a journal, whatever the layer makes of it
 
@@ -18,11 +22,13 @@ of, under the names that `imbrex inspect --json --all` uses. It knows nothing of
 """
 
 import json
+import pathlib
 import struct
 import sys
 
 from format_blocks import Bad, crc32c, DATA_BLOCKS_MAX, JOURNAL, Member, MEMBERSHIP, PAGE, PAYLOAD, SUPERBLOCK, unseal, uuid
 from format_layers import SBlocks, array_map, buffer_map, segments_map
+from format_parity import ParityArray
 
 # The bit of the required features for a journal with copies on other members.
 MIRRORED = 4
@@ -496,6 +502,13 @@ def main():
     kind, path, *part = sys.argv[1:]
     if kind == "image":
         print(json.dumps(image(path), indent=1, sort_keys=True))
+        return
+    if kind.startswith("parity-array"):
+        folder = pathlib.Path(path)
+        journal = Journal(Member(folder / "data.img"))
+        array = ParityArray(journal, folder, part[0], *map(int, part[1:]))
+        found = array.wrong() if kind == "parity-array-data" else array.document(runs)
+        print(json.dumps(found, indent=1, sort_keys=True))
         return
     journal = Journal(Member(path, *map(int, part)))
     document = {"blocks": journal.member.blocks, "superblocks": journal.copies,

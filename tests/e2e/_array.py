@@ -33,17 +33,17 @@ def stack_file(name, members, spares=0, backing=None, **keys):
     return written(name, text)
 
 
-def parity_stack_file(name, backing=None, **keys):
+def parity_stack_file(name, backing=None, drives=None, **keys):
     """A `raid4smr` over the members of `PARITY_DRIVES`, each a file. Its bands are of 400 blocks, so that a band row
-    is collected soon. `backing` is as above."""
+    is collected soon. `backing` is as above; `drives` has other ones for some members."""
     text = f'name = "{name}"\n'
-    for node, drive in PARITY_DRIVES.items():
+    for node, drive in {**PARITY_DRIVES, **(drives or {})}.items():
         text += f'\n[[node]]\nname = "{node}"\nkind = "disk"\ndrive = "{drive}"\n'
         if backing and node in backing:
             text += f'backing = "{backing[node]}"\n'
     text += f'\n[[node]]\nname = "array"\nkind = "raid4smr"\nbelow = {{ homes = {json.dumps(HOMES)}, data = "data", '
-    text += 'parity = "parity" }\nbands = "disk"\n'
-    keys = {"track_blocks": 20, "band_tracks": 20, **keys}
+    text += 'parity = "parity" }\n'
+    keys = {"bands": "disk", "track_blocks": 20, "band_tracks": 20, **keys}
     text += "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
     return written(name, text)
 
