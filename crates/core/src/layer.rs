@@ -338,6 +338,12 @@ impl Context<'_> {
         self.router.node(self.node).ports[usize::from(port.0)].in_flight
     }
 
+    /// How many operations behind a port have ended since the stack was built.
+    pub fn ended(&self, port: Port) -> u64 {
+        let port = &self.router.node(self.node).ports[usize::from(port.0)];
+        port.sent - u64::from(port.in_flight)
+    }
+
     /// True when the host will send no further request: what is done for its sake alone should
     /// come to an end.
     #[inline]

@@ -43,6 +43,8 @@ pub(crate) enum Stage {
 pub(crate) struct PortState {
     pub below: NodeId,
     pub in_flight: u32,
+    /// All that were ever sent there.
+    pub sent: u64,
     /// The number of the member behind the port, if members are numbered.
     pub member: Option<u16>,
 }
@@ -373,6 +375,7 @@ impl Router {
         let Issuer::Node(node, port) = issuer else { unreachable!("the host does not issue") };
         let port = &mut self.nodes[node.0 as usize].ports[usize::from(port.0)];
         port.in_flight += 1;
+        port.sent += 1;
         let below = port.below;
         self.check_fits(below, issue.operation, issue.extent, issue.buffer);
         let is_write = matches!(issue.operation, Operation::Write { .. });

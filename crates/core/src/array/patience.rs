@@ -9,7 +9,9 @@ use alloc::vec::Vec;
 /// What was seen of a port.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    in_flight: u32,
+    is_busy: bool,
+    /// Operations that had ended there.
+    ended: u64,
     /// Nothing has come from there since, though something is awaited.
     since: Instant,
 }
@@ -26,7 +28,7 @@ pub struct Patience {
 impl Patience {
     /// With so many nodes below.
     pub fn new(lost_after: Duration, ports: usize) -> Patience {
-        let seen = Seen { in_flight: 0, since: Instant::ZERO };
+        let seen = Seen { is_busy: false, ended: 0, since: Instant::ZERO };
         Patience { lost_after, ports: vec![seen; ports], sent: VecDeque::new() }
     }
 
@@ -57,9 +59,10 @@ impl Patience {
         let mut late = None;
         for (index, seen) in self.ports.iter_mut().enumerate() {
             let port = Port(index as u8);
-            let in_flight = ctx.in_flight(port);
-            if in_flight == 0 || in_flight != seen.in_flight {
-                *seen = Seen { in_flight, since: now };
+            let (is_busy, ended) = (ctx.in_flight(port) > 0, ctx.ended(port));
+            // What is sent to a member that hangs makes nobody more patient with it.
+            if !is_busy || !seen.is_busy || ended != seen.ended {
+                *seen = Seen { is_busy, ended, since: now };
             } else if now >= seen.since + self.lost_after && !ctx.is_lost(port) {
                 late.get_or_insert(port);
             }
@@ -69,7 +72,7 @@ impl Patience {
 
     /// When to look again.
     pub fn alarm(&self) -> Option<Instant> {
-        let busy = self.ports.iter().filter(|seen| seen.in_flight > 0);
+        let busy = self.ports.iter().filter(|seen| seen.is_busy);
         let sent = self.sent.front().map(|(at, ..)| *at);
         let since = busy.map(|seen| seen.since).chain(sent).min()?;
         Some(since + self.lost_after)

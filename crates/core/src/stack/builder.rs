@@ -65,7 +65,7 @@ impl StackBuilder {
     fn add_layer(&mut self, layer: Box<dyn Layer>, geometry: Geometry, below: &[NodeId]) -> NodeId {
         let ports = below
             .iter()
-            .map(|below| PortState { below: *below, in_flight: 0, member: None })
+            .map(|below| PortState { below: *below, in_flight: 0, sent: 0, member: None })
             .collect();
         self.push(Some(layer), geometry, ports, None)
     }
