@@ -38,6 +38,16 @@ impl Rows {
         }
     }
 
+    /// Adds what there is to know of the members by name.
+    pub fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
+        facts.push(("members", self.members.columns() as u64));
+        facts.push(("members_lacking", self.members.lacking() as u64));
+        facts.push(("spares_left", self.members.spares() as u64));
+        if let Some(rebuild) = &self.rebuild {
+            facts.push(("rebuilt_rows", rebuild.next_row()));
+        }
+    }
+
     /// How far a member has been given what it lacks, if it is the one that is given it now.
     fn work_on(&self, column: usize, now: Instant) -> Option<WorkStatus> {
         self.rebuild.as_ref().filter(|rebuild| rebuild.is_of(column)).map(|it| it.status(now))

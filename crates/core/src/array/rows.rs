@@ -3,7 +3,6 @@
 use super::epochs::Epochs;
 use super::jobs::Jobs;
 use super::members::{Loss, Members};
-use super::missed::Missed;
 use super::noting::Noting;
 use super::operations::{Done, Operations, Owner};
 use super::patience::Patience;
@@ -12,8 +11,7 @@ use super::rebuild::{CHUNK_ROWS, Rebuild};
 use super::row_locks::RowLocks;
 use super::scrubbed::Scrubbed;
 use super::task::{Step, Task, Turn, Work, runs_of};
-use super::unflushed::Unflushed;
-use super::{Columns, Redundancy, RegionShape, RowMap};
+use super::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::command::Without;
 use crate::counters::{Counter, Gauge};
@@ -117,12 +115,6 @@ impl Rows {
     pub fn keep_contents(&mut self, rows: u64) {
         self.keeps_contents = true;
         self.chunk_rows = (rows / 16).clamp(4, CHUNK_ROWS);
-    }
-
-    /// It is remembered which regions a member has missed that is away.
-    pub fn remember_missed(&mut self, shape: RegionShape) {
-        self.members.missed = Some(Missed::new(shape));
-        self.operations.unflushed = Some(Unflushed::new(shape, self.members.columns()));
     }
 
     pub(super) fn new_task(&mut self, work: Work, rows: Extent) -> u32 {
@@ -583,16 +575,6 @@ impl Rows {
         }
     }
 
-    /// A flush of all members begins: what was written before may be durable when it has ended.
-    pub fn flush_begins(&mut self, job: u32) {
-        self.operations.unflushed.iter_mut().for_each(|it| it.flush_begins(job));
-    }
-
-    /// Such a flush has ended.
-    pub fn flush_counts(&mut self, job: u32, is_durable: bool) {
-        self.operations.unflushed.iter_mut().for_each(|it| it.flush_ended(job, is_durable));
-    }
-
     fn flush_ended<M: RowMap>(
         &mut self,
         done: Done,
@@ -805,15 +787,5 @@ impl Rows {
         ctx.gauge(Gauge::MissingMembers, (self.members.lacking() - rebuilding) as u64);
         let progress = self.rebuild.as_ref().map_or(0, Rebuild::progress);
         ctx.gauge(Gauge::RebuildProgress, progress);
-    }
-
-    /// Adds what there is to know of the members by name.
-    pub fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
-        facts.push(("members", self.members.columns() as u64));
-        facts.push(("members_lacking", self.members.lacking() as u64));
-        facts.push(("spares_left", self.members.spares() as u64));
-        if let Some(rebuild) = &self.rebuild {
-            facts.push(("rebuilt_rows", rebuild.next_row()));
-        }
     }
 }

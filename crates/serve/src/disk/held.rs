@@ -34,10 +34,22 @@ impl Held {
 
 #[derive(Default)]
 struct Shared {
-    /// What was to be done, in order, each with the number of its disk.
+    /// What was to be done, in order, each with the number of its disk. It stays until the reads have ended that began
+    /// before it was carried out.
     log: Vec<(usize, Held)>,
+    /// Those reads, of all disks.
+    reads: usize,
     disks: Vec<Rc<RefCell<FileDisk>>>,
     released: bool,
+}
+
+impl Shared {
+    /// Forgets what was carried out, when no read needs it any more.
+    fn forget_log(&mut self) {
+        if self.released && self.reads == 0 {
+            self.log = Vec::new();
+        }
+    }
 }
 
 /// The writes that a set of disks holds back.
@@ -70,16 +82,17 @@ impl HeldWrites {
     /// As the first disk that fails says, with its number in the order of [`hold`](Self::hold).
     pub fn release(self) -> Result<(), (usize, IoError)> {
         let mut shared = self.shared.borrow_mut();
-        for (number, held) in std::mem::take(&mut shared.log) {
-            let mut disk = shared.disks[number].borrow_mut();
+        for (number, held) in &shared.log {
+            let mut disk = shared.disks[*number].borrow_mut();
             let result = match held {
-                Held::Write(extent, bytes) => disk.write_now(extent, &bytes),
-                Held::Zero { extent, may_unmap } => disk.zero_now(extent, may_unmap),
+                Held::Write(extent, bytes) => disk.write_now(*extent, bytes),
+                Held::Zero { extent, may_unmap } => disk.zero_now(*extent, *may_unmap),
                 Held::Flush => disk.synchronise_now(),
             };
-            result.map_err(|error| (number, error))?;
+            result.map_err(|error| (*number, error))?;
         }
         shared.released = true;
+        shared.forget_log();
         // Each disk is its own from now on, and closes its file when another one takes its place.
         shared.disks.clear();
         Ok(())
@@ -94,7 +107,8 @@ pub struct HeldDisk {
     shared: Rc<RefCell<Shared>>,
     released: bool,
     done: VecDeque<DiskCompletion>,
-    /// Reads under way over blocks whose writes are held back.
+    /// Reads under way that began while writes were held back. What they find may be older than these, even where they
+    /// have been carried out since.
     reads: Vec<(RequestId, Extent, BufferSlice)>,
 }
 
@@ -159,6 +173,7 @@ impl Disk for HeldDisk {
         match op.operation {
             Operation::Read => {
                 self.reads.push((op.id, op.extent, op.buffer));
+                self.shared.borrow_mut().reads += 1;
                 self.disk.borrow_mut().submit(now, op, buffers);
             }
             _ => self.hold(op, buffers),
@@ -177,6 +192,9 @@ impl Disk for HeldDisk {
             if completion.result.is_ok() {
                 self.overlay(extent, buffers.bytes_mut(buffer).expect("bytes of a read"));
             }
+            let mut shared = self.shared.borrow_mut();
+            shared.reads -= 1;
+            shared.forget_log();
         }
         Some(completion)
     }

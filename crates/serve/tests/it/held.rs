@@ -2,6 +2,7 @@
 
 use crate::support::plain;
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind};
+use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
@@ -153,4 +154,64 @@ fn held_writes_that_are_never_released_are_never_made() {
     carry_out(&mut engine, &mut clock, &WRITES);
     drop((engine, held));
     assert!(fs::read(&path).expect("the file") == before);
+}
+
+/// Submits a read to its disk, releases the writes before it has ended, and takes what it found then.
+struct ReleasesEarly {
+    disk: imbrex_serve::disk::HeldDisk,
+    held: Option<HeldWrites>,
+}
+
+impl Disk for ReleasesEarly {
+    fn geometry(&self) -> &Geometry {
+        self.disk.geometry()
+    }
+
+    fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
+        let is_read = op.operation == Operation::Read;
+        self.disk.submit(now, op, buffers);
+        if is_read && let Some(held) = self.held.take() {
+            held.release().expect("a good disk");
+        }
+    }
+
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
+        self.disk.poll(now, buffers)
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.disk.next_event()
+    }
+
+    fn abandon(&mut self) {
+        self.disk.abandon();
+    }
+}
+
+/// A stack that comes up may begin to read at once, for a rebuild: what it has written must be there when the read ends
+/// behind the release.
+#[test]
+fn a_read_that_began_before_the_release_finds_what_was_held_back() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("disk.img");
+    fs::write(&path, vec![1; 4096 * BLOCKS as usize]).expect("a file");
+    let (mut clock, waker) = WallClock::alone().expect("an epoll instance");
+    let held = HeldWrites::default();
+    let disk = FileDisk::open(&path, plain(BLOCKS), DirectIo::Off, waker).expect("a disk");
+    let disk = ReleasesEarly { disk: held.hold(disk), held: Some(held) };
+    let mut builder = StackBuilder::new(0);
+    let top = builder.disk(plain(BLOCKS));
+    let mut engine = Engine {
+        stack: builder.build(top),
+        disks: vec![Box::new(disk)],
+        buffers: Buffers::new(ContentKind::Bytes),
+        in_flight_max: 1,
+    };
+    carry_out(&mut engine, &mut clock, &WRITES);
+    let read = [(Operation::Read, extent(0, 10), 0)];
+    let expected = vec![vec![1, 1, 7, 0, 8, 7, 7, 7, 1, 1]];
+    assert_eq!(carry_out(&mut engine, &mut clock, &read), expected, "it began before");
+    let after = [(Operation::WRITE, extent(4, 2), 9), read[0]];
+    let expected = vec![vec![1, 1, 7, 0, 9, 9, 7, 7, 1, 1]];
+    assert_eq!(carry_out(&mut engine, &mut clock, &after), expected, "nothing is held any more");
 }
