@@ -560,5 +560,8 @@ impl Layer for Raid4Smr {
         facts.push(("map_entries", self.directory.map_entries()));
         facts.push(("slots_left", self.directory.slots().0));
         facts.push(("unused_bytes", self.unused.bytes()));
+        if self.keeps() {
+            facts.push(("unreadable_blocks", self.contents.unreadable.len()));
+        }
     }
 }
