@@ -95,9 +95,19 @@ class ParityArray:
         self.held = [set_bits(words) for _ in range(self.homes + 1)]
         self.tables = set_bits(words)
         self.unreadable = {next(words) for _ in range(next(words))}
+        self.region_rows = next(words)
+        if self.region_rows != self.region_rows_of_bands(band_rows + 1):
+            raise SystemExit(f"regions of {self.region_rows} rows")
+        self.missed = set_bits(words)
         if next(words, None) is not None:
             raise SystemExit("words behind the checkpoint")
         self.replay()
+
+    def region_rows_of_bands(self, band_rows):
+        """The most rows that share out a band evenly, up to a sixteenth of all rows of homes; or a whole band."""
+        most = min(max(1, min(band_rows * self.band_blocks // 16, 1024)), self.band_blocks)
+        found = [rows for rows in range(-(-most // 4), most + 1) if self.band_blocks % rows == 0]
+        return found[-1] if found else self.band_blocks
 
     def row_of(self, place):
         """The row of the homes where a place lies now."""
@@ -120,16 +130,32 @@ class ParityArray:
         # By block the stamp of the change that holds, by place that of the write to its slot.
         self.stamp_of, self.slotted = {}, {}
         self.begun, self.to_hold = None, set()
+        # Of each column the rows of all writes, and the band rows that were collected to.
+        self.recent, self.to_bands = [], []
         for record in records:
             self.take(record["kind"], record["payload"])
         if self.begun is not None:
             self.clear_homes(self.begun)
         self.unreadable = {place for place in self.unreadable if self.is_lost(place)}
+        away = [column for column, member in enumerate(self.members) if member["state"] in ("out", "returning")]
+        if away:
+            self.miss(away[0])
+
+    def miss(self, away):
+        """A member that is away has missed what the records speak of."""
+        rows = {row for column, row in self.recent if away in (column, self.homes + 1)}
+        for band in self.to_bands:
+            of_band = range(band * self.band_blocks, (band + 1) * self.band_blocks)
+            rows.update(of_band)
+            rows.update(self.rows + row // self.table_rows for row in of_band)
+        self.missed.update(row // self.region_rows for row in rows)
 
     def take(self, kind, payload):
         if kind == MEMBER:
             column, found = member_of_array(payload)
             self.members[column] = found
+            if all(member["state"] == "in" for member in self.members):
+                self.missed = set()
         elif kind == WRITE:
             self.write(Write(payload))
         elif kind == ZEROED:
@@ -141,6 +167,7 @@ class ParityArray:
                     self.slot_of.pop(place, None)
         elif kind == BEGUN:
             self.begun, self.to_hold = words_of(payload)[1], set()
+            self.to_bands.append(self.begun)
         elif kind == HELD:
             (first,) = struct.unpack_from("<Q", payload)
             bits = int.from_bytes(payload[8:], "little")
@@ -165,6 +192,7 @@ class ParityArray:
             elif place != block:
                 raise SystemExit("the place of a block is not its address")
             column, row = (place % self.homes, self.row_of(place)) if slot is None else (self.homes, slot)
+            self.recent.append((column, row))
             if not is_sure and crc32c(self.block_at(column, row)) != checksum:
                 continue
             self.held[column].add(row)
@@ -207,6 +235,7 @@ class ParityArray:
             "spare": self.spare, "band_rows_lie_at": self.lie_at, "held": [runs(held) for held in self.held],
             "tables_written": len(self.tables), "unreadable_places": sorted(self.unreadable),
             "writes_in_doubt": self.in_doubt, "is_collecting": self.begun is not None,
+            "region_rows": self.region_rows, "missed": runs(self.missed), "missed_regions": len(self.missed),
             "first_table_block": self.first_table, "first_block": self.first_block,
         }
 

@@ -163,7 +163,8 @@ def reads_first(stack, data, versions, rot):
         client.close()
         check(server, versions, {})
         found = server.scrub()
-        assert len(rot.others) <= found[0] == found[1] <= len(rot.all()) and found[2] == 0, found
+        # Reads have had band rows written anew: what had rotted there beside the blocks of the host is right already.
+        assert found[0] == found[1] <= len(rot.all()) and found[2] == 0, found
         finds_none(server)
         check(server, versions, {})
     print(f"{len(rot.of_host)} blocks were read right; a scrub after that has found and repaired {found[0]}, a second one none")

@@ -32,6 +32,7 @@ mod rebuild;
 mod rebuilds;
 mod region_shape;
 mod regions;
+mod remembering;
 mod row_locks;
 mod row_map;
 mod rows;
