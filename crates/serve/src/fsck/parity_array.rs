@@ -205,9 +205,17 @@ impl ParityArrayState {
         }
         let regions = self.rows(self.parity()).div_ceil(region_rows);
         self.missed = bits(&mut words, regions, "a region")?;
+        self.forget_missed_if_whole();
         match words.left() {
             0 => Ok(()),
             _ => Err("there is more behind what it lists".to_owned()),
+        }
+    }
+
+    /// Where all members have everything nothing is missed any more.
+    fn forget_missed_if_whole(&mut self) {
+        if self.members.iter().all(|member| member.has == Has::All) {
+            self.missed = Ranges::default();
         }
     }
 
@@ -319,9 +327,7 @@ impl ParityArrayState {
                 let all = self.all_members();
                 all.record(&record.payload, &mut self.members)?;
                 self.check_ports(&self.members)?;
-                if self.members.iter().all(|member| member.has == Has::All) {
-                    self.missed = Ranges::default();
-                }
+                self.forget_missed_if_whole();
             }
             None => {}
         }

@@ -99,13 +99,13 @@ impl Raid4Smr {
         if !is_all.map_err(|_| OpenError::damaged("checkpoint", words))? {
             return Err(OpenError::damaged("checkpoint", "it is longer than it says"));
         }
+        // It may have been made just before a member counted that had everything.
+        self.forget_missed_if_whole();
         let mut said = Vec::new();
         for record in &recovery.records {
             if record.kind == RECORD_MEMBER {
                 self.notes.keeper.replay(record)?;
-                if self.notes.keeper.all_are_in() {
-                    self.rows.members.missed.iter_mut().for_each(Missed::clear);
-                }
+                self.forget_missed_if_whole();
             } else {
                 said.push(Said::of(record)?);
             }
@@ -142,6 +142,14 @@ impl Raid4Smr {
         }
         self.after_crash = Some(after);
         Ok(())
+    }
+
+    /// What a member has missed that is in again says nothing of the next one that is away: on a home old blocks would be
+    /// written over what lies behind them.
+    fn forget_missed_if_whole(&mut self) {
+        if self.notes.keeper.all_are_in() {
+            self.rows.members.missed.iter_mut().for_each(Missed::clear);
+        }
     }
 
     /// A member that is away has perhaps missed all that was written behind the last checkpoint: nothing was on its
