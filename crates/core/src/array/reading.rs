@@ -109,11 +109,10 @@ impl Rows {
             return;
         }
         entry.plan(&self.members, map);
-        if entry.work == Work::Write && !ctx.is_planted(PlantedBug::ArrayMissedWriteForgotten) {
-            // A member that comes back before it is written does not get what was planned without it.
-            self.members.miss(&entry.segments, map.redundancy());
-        }
-        if let Work::Rebuild { column } = entry.work {
+        let work = entry.work;
+        // A member that comes back before it is written does not get what was planned without it.
+        self.remember_lacking(task, map, ctx);
+        if let Work::Rebuild { column } = work {
             self.keep_chunk(task, column, map, ctx);
             if self.leave_out_unreadable(task, column, map, ctx) {
                 // Without those there is another way for the parity.

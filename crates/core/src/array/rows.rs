@@ -293,9 +293,7 @@ impl Rows {
             }
             entry.step = Step::Writing;
             let (work, changed) = (entry.work, entry.changed());
-            if work == Work::Write && !ctx.is_planted(PlantedBug::ArrayMissedWriteForgotten) {
-                self.members.miss(&entry.segments, map.redundancy());
-            }
+            self.remember_lacking(task, map, ctx);
             if let Work::Rebuild { column } = work {
                 self.write_chunk(task, column, map, ctx);
             }

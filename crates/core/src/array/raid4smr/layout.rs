@@ -48,8 +48,8 @@ pub struct Raid4SmrShape {
     pub appends: bool,
 }
 
-/// The journal comes first on the data disk, on the parity disk and on each spare, then the log on the parity disk, then on both the
-/// tables of checksums, then their rows.
+/// The journal comes first on the data disk, the parity disk and each spare, then the log on the parity disk, then on
+/// both the tables of checksums, then their rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Raid4SmrLayout {
     /// Blocks of the area of the journal.
