@@ -160,6 +160,15 @@ impl HeldDisk {
     }
 }
 
+impl Drop for HeldDisk {
+    /// Reads of a disk that is taken away do not end any more.
+    fn drop(&mut self) {
+        let mut shared = self.shared.borrow_mut();
+        shared.reads -= self.reads.len();
+        shared.forget_log();
+    }
+}
+
 impl Disk for HeldDisk {
     fn geometry(&self) -> &Geometry {
         &self.geometry
