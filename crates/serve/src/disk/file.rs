@@ -496,7 +496,10 @@ impl Disk for FileDisk {
     fn submit(&mut self, now: Instant, op: DiskOp, buffers: &mut Buffers) {
         let offset = offset_of(op.extent);
         match op.operation {
-            _ if self.watch.is_lost() => self.finish(op.id, Err(IoError::Lost)),
+            // What a broken disk had held back may come after the disk was given up.
+            _ if self.is_abandoned || self.watch.is_lost() => {
+                self.finish(op.id, Err(IoError::Lost));
+            }
             Operation::Read => self.read(op.id, offset, op.buffer, buffers),
             _ if self.failed => self.finish(op.id, Err(IoError::Medium)),
             Operation::Write { .. } | Operation::Zero { .. }

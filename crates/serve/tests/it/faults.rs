@@ -11,7 +11,7 @@ use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::operation::{Cause, Completion, Request, Tag};
 use imbrex_core::stack::StackBuilder;
 use imbrex_serve::control::Commands;
-use imbrex_serve::disk::Faults;
+use imbrex_serve::disk::{DirectIo, Faults, FileDisk};
 use imbrex_serve::server::Server;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -53,11 +53,15 @@ impl Layer for Joined {
     fn lost(&mut self, _port: Port, _ctx: &mut Context<'_>) {}
 }
 
-fn two_disks(server: &Server, controls: [Control; 2]) -> Served {
+fn two_test_disks(server: &Server, controls: [Control; 2]) -> Served {
+    let disk = |control| -> Box<dyn Disk> { Box::new(TestDisk::new(BLOCKS, 200, control)) };
+    two_disks(server, controls.map(disk))
+}
+
+fn two_disks(server: &Server, below: [Box<dyn Disk>; 2]) -> Served {
     let faults = Faults::default();
     let mut disks: Vec<Box<dyn Disk>> = Vec::new();
-    for (name, control) in ["first", "second"].into_iter().zip(controls) {
-        let disk = Box::new(TestDisk::new(BLOCKS, 200, control));
+    for (name, disk) in ["first", "second"].into_iter().zip(below) {
         disks.push(Box::new(faults.over(name, disk)));
     }
     let mut builder = StackBuilder::new(0);
@@ -91,7 +95,7 @@ impl World {
     fn new() -> World {
         let disks = [Control::default(), Control::default()];
         let of_server = [Arc::clone(&disks[0]), Arc::clone(&disks[1])];
-        let server = TestServer::of(move |server| two_disks(server, of_server));
+        let server = TestServer::of(move |server| two_test_disks(server, of_server));
         let control = ControlClient::connect(&server.control());
         let nbd = Client::ready(&server.socket);
         World { server, control, nbd, disks, ids: 0 }
@@ -233,6 +237,46 @@ fn what_hangs_ends_when_the_disk_fails() {
     let status = world.call("first", "status", &[]).expect("a status");
     assert_eq!(status["is_lost"], true);
     assert!(world.nbd.read(at(BLOCKS), 4096).is_ok());
+}
+
+/// A file writes and flushes on threads, of which it hears no more when it was given up. What hangs comes to it
+/// behind that.
+#[test]
+fn what_hangs_ends_when_the_disk_of_a_file_fails() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let paths = ["first", "second"].map(|name| dir.path().join(name));
+    for path in &paths {
+        let file = std::fs::File::create(path).expect("a file");
+        file.set_len(BLOCKS * 4096).expect("a length");
+    }
+    let server = TestServer::of(move |server| {
+        let disk = |path: &std::path::PathBuf| -> Box<dyn Disk> {
+            let geometry = crate::support::plain(BLOCKS);
+            let waker = server.waker();
+            Box::new(FileDisk::open(path, geometry, DirectIo::Off, waker).expect("a disk"))
+        };
+        two_disks(server, [disk(&paths[0]), disk(&paths[1])])
+    });
+    let mut control = ControlClient::connect(&server.control());
+    let mut nbd = Client::ready(&server.socket);
+    let mut call = |command: &str| {
+        let request = json!({"id": 1, "node": "first", "command": command});
+        control.call(request).unwrap_or_else(|error| panic!("{command}: {error}"));
+    };
+    call("hang");
+    nbd.request(WRITE, 0, 1, at(1), 4096);
+    nbd.send(&[1; 4096]);
+    nbd.request(WRITE, FUA, 2, at(2), 4096);
+    nbd.send(&[2; 4096]);
+    nbd.request(READ, 0, 3, at(3), 4096);
+    // A flush goes to the first disk alone.
+    nbd.request(FLUSH, 0, 4, 0, 0);
+    eventually("all have arrived", || server.events.lock().expect("events").len() >= 4);
+    call("fail");
+    let mut replies: Vec<_> = (0..4).map(|_| nbd.reply()).collect();
+    replies.sort_by_key(|(_, cookie)| *cookie);
+    assert_eq!(replies, [(EIO, 1), (EIO, 2), (EIO, 3), (EIO, 4)]);
+    assert!(nbd.read(at(BLOCKS), 4096).is_ok());
 }
 
 #[test]
