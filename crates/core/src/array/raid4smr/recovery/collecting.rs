@@ -31,7 +31,7 @@ pub struct Collecting {
     held: Vec<u64>,
     /// What slots in these rows had when it began.
     slots: Vec<(u64, u32)>,
-    /// What was written to slots since the checkpoint, by row.
+    /// What was written to slots since the checkpoint, by row, the newest last.
     written: BTreeMap<u64, Vec<u32>>,
 }
 
@@ -80,6 +80,7 @@ impl Collecting {
                 known.homes = contents.held(row).without(Columns::of(data));
             }
             known.sums = self.written.remove(&row).unwrap_or_default();
+            known.sums.reverse();
         }
         for (row, sum) in &self.slots {
             spare.get_mut(*row as usize)?.sums.push(*sum);

@@ -18,7 +18,8 @@ use alloc::vec::Vec;
 /// What is known of a row.
 #[derive(Clone, Debug, Default)]
 pub struct SpareRow {
-    /// What its slot may have.
+    /// What its slot may have, the newest first. The newest that can be is the right one: where a home got what the
+    /// slot has, that and the homes together can be what the slot had before.
     pub sums: Vec<u32>,
     /// The homes that are perhaps in the parity, all of them or none.
     pub homes: Columns,
@@ -81,32 +82,34 @@ impl SpareRows {
         ctx: &mut Context<'_>,
     ) -> Result<u32, IoError> {
         let parity = *self.buffers.last().expect("rows that were read");
-        let mut sums = Vec::new();
         for (at, known) in (0..).zip(&self.now) {
             let slot = parity.part(at, 1);
-            for takes_out in [false, true] {
-                if takes_out {
-                    known
-                        .homes
-                        .iter()
-                        .for_each(|home| ctx.xor(self.buffers[home].part(at, 1), slot));
-                }
-                sums.clear();
-                ctx.checksum(slot, &mut sums);
-                if known.sums.contains(&sums[0]) {
-                    break;
-                }
-            }
-            if !known.sums.contains(&sums[0]) {
-                return Err(IoError::Lost);
+            let as_it_is = sum_of(slot, ctx);
+            self.add_homes(at, known.homes, slot, ctx);
+            let without_homes = sum_of(slot, ctx);
+            let is_either = |sum: &&u32| **sum == as_it_is || **sum == without_homes;
+            let sum = *known.sums.iter().find(is_either).ok_or(IoError::Lost)?;
+            if sum == as_it_is {
+                self.add_homes(at, known.homes, slot, ctx);
             }
         }
         let operation = (Operation::WRITE, Cause::Parity);
         Ok(rows.issue(word, contents.parity(), operation, self.extent, parity, contents, ctx))
     }
 
+    /// Adds the homes of a row to a block, or takes them out where they are in it.
+    fn add_homes(&self, at: u64, homes: Columns, to: BufferSlice, ctx: &mut Context<'_>) {
+        homes.iter().for_each(|home| ctx.xor(self.buffers[home].part(at, 1), to));
+    }
+
     /// Gives its memory back.
     pub fn release(&mut self, ctx: &mut Context<'_>) {
         self.buffers.drain(..).for_each(|buffer| ctx.release(buffer));
     }
+}
+
+fn sum_of(block: BufferSlice, ctx: &Context<'_>) -> u32 {
+    let mut sums = Vec::new();
+    ctx.checksum(block, &mut sums);
+    sums[0]
 }
