@@ -22,6 +22,8 @@ pub const TOKEN_LOSS: u64 = u64::MAX - 2;
 pub const TOKEN_WHOLE: u64 = u64::MAX - 3;
 /// That writes are durable.
 pub const TOKEN_SETTLED: u64 = u64::MAX - 4;
+/// Of tables of checksums that wait for what was recorded before them.
+pub const TOKEN_TABLES: u64 = u64::MAX - 5;
 
 /// The journal of the array, and the writes that it speaks of.
 #[derive(Debug)]

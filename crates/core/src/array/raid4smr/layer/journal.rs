@@ -8,7 +8,7 @@ use crate::array::jobs::{EndedJob, JobOwner};
 use crate::array::keeper::{Life, Token};
 use crate::array::plan::Method;
 use crate::array::raid4smr::notes::{
-    TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED, TOKEN_SETTLED, TOKEN_WHOLE,
+    TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED, TOKEN_SETTLED, TOKEN_TABLES, TOKEN_WHOLE,
 };
 use crate::array::raid4smr::on_the_way::{Flushing, Logging, Quiet};
 use crate::array::raid4smr::records::{Logged, Said, Written, WrittenBlock};
@@ -602,6 +602,10 @@ impl Raid4Smr {
             Token::Layer(TOKEN_LOSS) => self.notes.loss_noted(ctx),
             Token::Layer(TOKEN_WHOLE) => self.whole_recorded(ctx),
             Token::Layer(TOKEN_SETTLED) => self.settled_recorded(ctx),
+            Token::Layer(TOKEN_TABLES) => {
+                let Raid4Smr { table_writes, rows, contents, .. } = self;
+                table_writes.records_are_durable(rows, contents, ctx);
+            }
             Token::Layer(number) => {
                 if let Some(task) = self.on_the_way.awaiting_note.remove(&number) {
                     self.rows.noted(task, number, &mut self.contents, ctx);
@@ -622,6 +626,7 @@ impl Raid4Smr {
     /// Nothing can be noted any more.
     fn failed(&mut self, error: IoError, ctx: &mut Context<'_>) {
         self.notes.fail(error, ctx);
+        self.table_writes.fail(error, &mut self.contents, ctx);
         self.rebuilds.give_up();
         self.refuse_waiting("nothing can be recorded any more", ctx);
         self.repairs.scrubs.stop("nothing can be recorded any more");

@@ -14,8 +14,8 @@ use crate::units::BlockCount;
 impl Raid4Smr {
     /// Takes a step with tables that are read or written. False when there is none to take.
     pub(super) fn tables_on(&mut self, ctx: &mut Context<'_>) -> bool {
-        let Raid4Smr { table_writes, rows, contents, .. } = self;
-        let Some((behind, result)) = table_writes.go_on(rows, contents, ctx) else {
+        let Raid4Smr { table_writes, rows, contents, notes, .. } = self;
+        let Some((behind, result)) = table_writes.go_on(rows, contents, notes, ctx) else {
             return self.read_tables(ctx);
         };
         match behind {
