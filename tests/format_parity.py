@@ -134,10 +134,15 @@ class ParityArray:
         self.begun, self.to_hold = None, set()
         # Of each column the rows of all writes, and the band rows that were collected to.
         self.recent, self.to_bands = [], []
+        self.collected_rows = set()
         for record in records:
             self.take(record["kind"], record["payload"])
         if self.begun is not None:
             self.clear_homes(self.begun)
+        for band_row in self.collected_rows:
+            places = self.band_blocks * self.homes
+            of_row = range(band_row * places, (band_row + 1) * places)
+            self.unreadable.update(place for place in of_row if place not in self.slot_of and self.is_lost(place))
         self.unreadable = {place for place in self.unreadable if self.is_lost(place)}
         away = [column for column, member in enumerate(self.members) if member["state"] in ("out", "returning")]
         if away:
@@ -222,6 +227,7 @@ class ParityArray:
             if place in self.slot_of and self.slotted.get(place, 0) <= stamp:
                 del self.slot_of[place]
         self.spare, self.lie_at[band_row], self.begun = self.lie_at[band_row], to, None
+        self.collected_rows.add(band_row)
 
     def is_lost(self, place):
         slot = self.slot_of.get(place)

@@ -511,7 +511,10 @@ impl Rows {
         if has_sums {
             map.release_sums(rows);
         }
-        self.tasks.remove(task);
+        match result.is_err() && work == Work::Write && map.is_noted(rows) {
+            true => self.failed_writes.push_back(task),
+            false => self.tasks.remove(task),
+        }
         if matches!(work, Work::Own { .. }) && result.is_ok() {
             map.settled(rows);
         }
@@ -520,9 +523,6 @@ impl Rows {
         }
         if !matches!(work, Work::Read { from_others: false, .. }) {
             self.locks.unlock(task);
-        }
-        if result.is_err() && work == Work::Write && map.is_noted(rows) {
-            self.failed_writes.push_back(task);
         }
         match (job, work) {
             (Some(job), _) => {
@@ -745,10 +745,11 @@ impl Rows {
         self.ended.pop_front()
     }
 
-    /// The next part that writes and has come to nothing, at least in part. It is asked for in the same event,
-    /// before its number names another one.
+    /// The next part that writes and has come to nothing, at least in part. Its number names no other one before.
     pub fn next_failed_write(&mut self) -> Option<u32> {
-        self.failed_writes.pop_front()
+        let task = self.failed_writes.pop_front()?;
+        self.tasks.remove(task);
+        Some(task)
     }
 
     /// Comes up: nodes that are lost are no members. False when something could not be found any more.

@@ -306,7 +306,7 @@ impl Standing<'_> {
 /// What is known of a row of the spare band row in the middle of a collection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct SpareRow {
-    /// What its slot may have.
+    /// What its slot may have, the newest first: the first that can be is believed.
     pub sums: Vec<u32>,
     /// The homes that are perhaps in the parity, all of them or none.
     pub homes: Vec<usize>,
@@ -323,11 +323,13 @@ impl SpareRow {
         let alone = vec![Source::Column(state.parity())];
         let homes = self.homes.iter().map(|home| Source::Column(*home));
         let with_homes: Vec<Source> = alone.iter().copied().chain(homes).collect();
-        [alone, with_homes].into_iter().find(|sources| {
+        let either = [alone, with_homes].map(|sources| {
             let mut sum = Vec::new();
-            let read = disks.sum_of(sources, row, &mut sum);
-            read.is_ok() && self.sums.contains(&crc32c::crc32c(&sum))
-        })
+            let read = disks.sum_of(&sources, row, &mut sum);
+            (sources, read.is_ok().then(|| crc32c::crc32c(&sum)))
+        });
+        let fits = |sum: &u32| either.iter().find(|(_, found)| *found == Some(*sum));
+        self.sums.iter().find_map(fits).map(|(sources, _)| sources.clone())
     }
 }
 

@@ -61,11 +61,13 @@ struct Replay<'a> {
     /// By place the last change that has given it a slot.
     redirected_by: BTreeMap<u64, u64>,
     begun: Option<u64>,
+    /// Band rows that were collected.
+    collected: BTreeSet<u64>,
     held: Vec<u64>,
     phase: Phase,
     /// What slots in rows of the spare band row had when the collection began: the row in it, and the checksum.
     slots: Vec<(u64, u32)>,
-    /// What was written to slots since the checkpoint, by row.
+    /// What was written to slots since the checkpoint, by row, the newest last.
     written: BTreeMap<u64, Vec<u32>>,
 }
 
@@ -100,6 +102,7 @@ pub(super) fn replay(
         stamps: Stamps::default(),
         redirected_by: BTreeMap::new(),
         begun: None,
+        collected: BTreeSet::new(),
         held: Vec::new(),
         phase: Phase::Begun,
         slots: Vec::new(),
@@ -110,6 +113,7 @@ pub(super) fn replay(
             into.damage(name, "journal", format!("record in journal block {lsn}: {problem}"));
         }
     }
+    replay.list_unreadable();
     let band_blocks = replay.state.shape.bands.band_blocks();
     let uncollected = replay.begun.map(|to| (to * band_blocks, (to + 1) * band_blocks));
     let spare = uncollected.map(|rows| replay.spare_rows(rows)).unwrap_or_default();
@@ -176,6 +180,7 @@ impl Replay<'_> {
         for row in start..end {
             let known = rows.entry(row).or_default();
             known.sums = self.written.get(&row).cloned().unwrap_or_default();
+            known.sums.reverse();
             if self.phase == Phase::Begun {
                 let homes = 0..self.state.homes();
                 known.homes = homes.filter(|home| self.state.holds(*home, row)).collect();
@@ -295,7 +300,22 @@ impl Replay<'_> {
             self.state.held[(place % homes) as usize].insert(row, row + 1);
         }
         self.begun = None;
+        self.collected.insert(band_row);
         Ok(())
+    }
+
+    /// Places of band rows that were collected have data, and lie nowhere, where no member could give it.
+    fn list_unreadable(&mut self) {
+        let places = self.state.band_row_places();
+        for place in
+            self.collected.iter().flat_map(|band_row| band_row * places..(band_row + 1) * places)
+        {
+            let (home, row) = self.state.home_of(place);
+            let is_somewhere = self.state.slots.contains_key(&place) || self.state.holds(home, row);
+            if self.state.live.contains(place) && !is_somewhere {
+                self.state.unreadable.insert(place);
+            }
+        }
     }
 }
 

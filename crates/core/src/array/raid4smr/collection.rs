@@ -1,8 +1,8 @@
 //! One band row on its way to the spare one.
 
 use super::directory::{Decision, Place};
+use super::home_reads::HomeReads;
 use crate::buffer::BufferSlice;
-use crate::extent::Extent;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -72,12 +72,10 @@ pub struct Collection {
     pub first_slot: u64,
     /// The sum of the bands that were written.
     pub sum: BufferSlice,
-    /// What is read of the home, and then of the data disk for it: column, rows, and where they go.
-    pub reads: Vec<(usize, Extent, u64)>,
-    /// How many of these are of the home.
-    pub band_reads: usize,
-    /// How many were asked for.
-    pub asked: usize,
+    /// What is read of the home, and then of the data disk for it.
+    pub reads: HomeReads,
+    /// Places whose blocks no member can give: the homes have nothing there in the end.
+    pub unreadable: Vec<Place>,
     /// The blocks of the home that were on the data disk, in the order of their slots: slot and place in the
     /// band.
     pub slots: Vec<(u64, u64)>,
@@ -112,9 +110,8 @@ impl Collection {
             band: BufferSlice::EMPTY,
             first_slot: 0,
             sum: BufferSlice::EMPTY,
-            reads: Vec::new(),
-            band_reads: 0,
-            asked: 0,
+            reads: HomeReads::default(),
+            unreadable: Vec::new(),
             slots: Vec::new(),
             slot_blocks: BufferSlice::EMPTY,
             is_copied: Vec::new(),

@@ -6,6 +6,7 @@ use super::directory::{Change, Changes, Decision, Directory, Place};
 use super::notes::{Notes, TOKEN_COLLECTION};
 use super::records::Said;
 use super::table_writes::{Behind, TableWrites};
+use super::unreadable::UNREADABLE_MAX;
 use super::word::Word;
 use crate::array::task::Piece;
 use crate::array::{RowMap, Rows};
@@ -21,9 +22,6 @@ use crate::units::BlockCount;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-
-/// Reads of a collection in flight at most.
-const READS_MAX: u32 = 32;
 
 /// The collections that were decided and are not done, the first of them under way.
 #[derive(Debug)]
@@ -187,7 +185,11 @@ impl Collector {
         let collection = self.queue.iter_mut().find(|it| it.number == number);
         let collection = collection.expect("a collection under way");
         collection.outstanding -= 1;
-        collection.has_failed |= result.is_err();
+        match (collection.step, result) {
+            (_, Ok(())) => {}
+            (Step::ReadingBand, Err(IoError::Medium)) => collection.reads.one_has_failed(),
+            (_, Err(_)) => collection.has_failed = true,
+        }
     }
 
     /// Goes on as far as can be.
@@ -226,8 +228,11 @@ impl Collector {
             Step::FlushingCleared => collection.note(Step::NotingCleared, around),
             Step::NotingCleared => collection.begin_home(0, around),
             Step::ReadingBand => {
-                if !collection.read_more(around) {
-                    collection.merge(around);
+                if !collection.read_more(around) && !collection.reads.begin_singly() {
+                    collection.leave_out_unreadable(around);
+                    if !collection.has_failed {
+                        collection.merge(around);
+                    }
                 }
             }
             Step::Resetting => collection.write_band(around),
@@ -240,6 +245,11 @@ impl Collector {
             Step::Recording => {
                 let decision = &collection.decision;
                 self.band_rows[decision.band_row as usize] = decision.to;
+                for place in collection.unreadable.drain(..) {
+                    if around.directory.is_live(place) {
+                        around.contents.unreadable.add(place);
+                    }
+                }
                 around.rows.epochs.turn();
                 collection.step = Step::Draining;
             }
@@ -588,7 +598,7 @@ impl Collection {
         if let (Some(first), Some(last)) = (first, last) {
             for offset in first as u64..=last as u64 {
                 if has_block(offset) {
-                    self.add_read((home, from + offset, offset));
+                    self.reads.add((home, from + offset, offset), false);
                 }
             }
         }
@@ -596,16 +606,14 @@ impl Collection {
             0 => BufferSlice::EMPTY,
             slots => around.ctx.allocate(BlockCount(slots as u64)),
         };
-        self.band_reads = self.reads.len();
         for (at, (slot, _)) in slots.iter().enumerate() {
-            self.add_read((around.contents.data(), *slot, at as u64));
+            self.reads.add((around.contents.data(), *slot, at as u64), true);
         }
         self.is_copied = at_home;
         for (_, offset) in &slots {
             self.is_copied[*offset as usize] = true;
         }
         self.slots = slots;
-        self.asked = 0;
         self.written = match around.contents.bands().are_zones() {
             // Zeroes stand for what is not there any more: what is appended later comes behind it.
             true => 0..self.decision.written_ends[home],
@@ -622,37 +630,39 @@ impl Collection {
         }
     }
 
-    /// Adds a block to what is read of a home, or of the data disk for it.
-    fn add_read(&mut self, (column, row, at): (usize, u64, u64)) {
-        let first_of_slots = self.reads.len() == self.band_reads;
-        match self.reads.last_mut() {
-            Some((last, rows, to))
-                if *last == column
-                    && !first_of_slots
-                    && rows.end().0 == row
-                    && *to + rows.blocks.0 == at =>
-            {
-                rows.blocks.0 += 1;
-            }
-            _ => self.reads.push((column, Extent::new(row, 1), at)),
-        }
-    }
-
-    /// Reads what is not read yet; false when everything was asked for.
+    /// Reads what is not read yet; false when everything was asked for, or need not be.
     fn read_more(&mut self, around: &mut Around<'_, '_>) -> bool {
         let mut has_read = false;
-        while self.outstanding < READS_MAX && self.asked < self.reads.len() && !self.has_failed {
-            let (column, rows, at) = self.reads[self.asked];
-            let buffer = match self.asked < self.band_reads {
-                true => self.band,
-                false => self.slot_blocks,
-            };
-            self.asked += 1;
-            let buffer = buffer.part(at, rows.blocks.0);
-            self.read(column, rows, buffer, around);
+        while !self.has_failed
+            && let Some(run) = self.reads.next(self.outstanding)
+        {
+            let buffer = if run.is_slot { self.slot_blocks } else { self.band };
+            let buffer = buffer.part(run.at, run.rows.blocks.0);
+            self.read(run.column, run.rows, buffer, around);
             has_read = true;
         }
         has_read
+    }
+
+    /// What no member can give goes nowhere: when the collection is done, these places have nothing, and are listed.
+    fn leave_out_unreadable(&mut self, around: &mut Around<'_, '_>) {
+        let (homes, blocks) =
+            (around.contents.data() as u64, around.contents.bands().band_blocks());
+        for run in self.reads.lost() {
+            let offset = if run.is_slot { self.slots[run.at as usize].1 } else { run.at };
+            let is_in_slot = || self.slots.iter().any(|(_, other)| *other == offset);
+            // What nobody wants any more was read because it lies between others.
+            let is_wanted = self.is_copied[offset as usize] && (run.is_slot || !is_in_slot());
+            if is_wanted {
+                self.is_copied[offset as usize] = false;
+                self.held[(offset * homes) as usize + self.home] = false;
+                let first = self.decision.first_place(homes, blocks);
+                self.unreadable.push(first + offset * homes + self.home as u64);
+            }
+        }
+        let room = UNREADABLE_MAX as u64 - around.contents.unreadable.len();
+        let may_list = around.notes.keeps() && self.unreadable.len() as u64 <= room;
+        self.has_failed |= !self.unreadable.is_empty() && !may_list;
     }
 
     /// Reads blocks as a request would: what is wrong or cannot be read is found from others.
@@ -695,7 +705,9 @@ impl Collection {
             }
         }
         for (at, (_, offset)) in self.slots.iter().enumerate() {
-            ctx.copy(self.slot_blocks.part(at as u64, 1), self.band.part(*offset, 1));
+            if self.is_copied[*offset as usize] {
+                ctx.copy(self.slot_blocks.part(at as u64, 1), self.band.part(*offset, 1));
+            }
         }
         if self.slot_blocks.blocks > 0 {
             ctx.release(core::mem::take(&mut self.slot_blocks));

@@ -11,6 +11,7 @@ mod collection;
 mod collector;
 mod contents;
 mod directory;
+mod home_reads;
 mod layer;
 mod layout;
 mod notes;

@@ -5,12 +5,15 @@ use super::scrub::{Repaired, Stopped, come_up, data_on, mended, play, site_of, s
 use super::site::{Site, Wrong};
 use super::story::Deed;
 use crate::crashtest::fault_points::{FaultClass, damage};
-use crate::crashtest::oracle::Leniency;
+use crate::crashtest::image::Cut;
+use crate::crashtest::oracle::{Leniency, ReadBack};
+use crate::crashtest::recorded::any_mode;
 use crate::crashtest::recording_disk::World;
 use crate::crashtest::stacks::SearchedStack;
 use crate::crashtest::trial::catching;
 use crate::crashtest::workload::ordinary;
 use imbrex_core::counters::Counter;
+use imbrex_core::error::IoError;
 use imbrex_core::rng::Rng;
 
 /// Requests when something has gone bad.
@@ -103,6 +106,58 @@ pub fn unreadable_beside_parity(stack: &SearchedStack, seed: u64) -> Result<Repa
         let judged = oracle.judge_recovered(end, &reads, lenient);
         judged.map_err(|violation| violation.detail)?;
         mended(&mut life, &site, &oracle.left_by(end, &reads))?;
+        Ok(Repaired { cases: 1, bad: errors, noticed: errors })
+    };
+    catching(work).and_then(|result| result).map_err(|what| format!("seed {seed}: {what}"))
+}
+
+/// Blocks of one home have rotted, and all of another one: what both had in a row nobody can give. Band rows are collected
+/// meanwhile, none of which stands still for that, and then the power goes. What is lost is an error before and after it,
+/// and nothing else is.
+///
+/// # Errors
+/// When anything else comes of it.
+pub fn unreadable_while_collecting(stack: &SearchedStack, seed: u64) -> Result<Repaired, String> {
+    let work = || {
+        let site = site_of(stack, seed, Wrong::default())?;
+        let Stopped { mut media, oracle, end, reads } = stopped(&site)?;
+        let mut oracle = oracle.left_by(end, &reads);
+        let mut rng = Rng::new(seed, 215);
+        let (one, other) = (members(&site)[0], members(&site)[1]);
+        let bad = some_of(data_on(&media[one]), &mut rng);
+        let of_other = data_on(&media[other]);
+        for (disk, (at, _)) in
+            bad.iter().map(|it| (one, *it)).chain(of_other.iter().map(|it| (other, *it)))
+        {
+            damage(FaultClass::BitFlip, &mut media[disk], at, &mut rng);
+        }
+        let world = World::new(media.clone(), None);
+        let mut life = come_up(&site, &world, &[])?;
+        let lenient = Leniency { errors: true, failed_writes: true, ..Leniency::default() };
+        let steps = ordinary(site.seed, STEPS, site.stack.shape(), 1);
+        life.play_alone(&steps, &mut oracle, lenient).map_err(|it| it.detail)?;
+        if oracle.has_failed_with(IoError::NoSpace) {
+            return Err("a write finds no space".to_string());
+        }
+        let reads = life.read_all();
+        let errors = |reads: &[ReadBack]| reads.iter().filter(|read| read.is_err()).count();
+        // Of each bad block its own, and that of the other home in its row.
+        let most = 2 * bad.len();
+        if errors(&reads) > most {
+            return Err(format!("{} errors, of {} bad blocks", errors(&reads), bad.len()));
+        }
+        oracle.judge_now(&reads, lenient).map_err(|violation| violation.detail)?;
+        let log = &world.borrow().log;
+        let cut = Cut::draw(log, &media, log.events, any_mode(&mut rng), rng.next_u64());
+        let world = World::new(cut.image(log, &media), None);
+        let reads = come_up(&site, &world, &[])?.read_all();
+        if errors(&reads) > most {
+            let errors = errors(&reads);
+            return Err(format!("{errors} errors behind the cut, of {} bad blocks", bad.len()));
+        }
+        let judged = oracle.judge_recovered(log.events, &reads, lenient);
+        judged.map_err(|violation| format!("behind the cut: {}", violation.detail))?;
+        let errors = errors(&reads) as u64;
         Ok(Repaired { cases: 1, bad: errors, noticed: errors })
     };
     catching(work).and_then(|result| result).map_err(|what| format!("seed {seed}: {what}"))

@@ -8,7 +8,7 @@ use imbrex_sim::crashtest::product::campaign::{
 use imbrex_sim::crashtest::product::presence::Presence;
 use imbrex_sim::crashtest::product::scrub::{Repaired, scrub_repairs, unreadable_while_rebuilding};
 use imbrex_sim::crashtest::product::scrub_parity::{
-    scrub_repairs_parity, unreadable_beside_parity,
+    scrub_repairs_parity, unreadable_beside_parity, unreadable_while_collecting,
 };
 use imbrex_sim::crashtest::product::site::Wrong;
 use imbrex_sim::crashtest::product::summary::Summary;
@@ -164,6 +164,12 @@ fn a_rebuild_goes_on_past_what_two_members_have_lost() {
 }
 
 /// Says of each thing that is wrong after how many cases it was found.
+#[test]
+fn band_rows_are_collected_past_what_nobody_has() {
+    let all = all_are_repaired(&PARITY, 100, unreadable_while_collecting);
+    assert!(all.bad > all.cases / 2, "{all:?}");
+}
+
 fn all_are_found(name: &str, all: impl IntoIterator<Item = (&'static str, Wrong)>) {
     let mut unnoticed = Vec::new();
     for (bug, wrong) in all {

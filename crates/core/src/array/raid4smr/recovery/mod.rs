@@ -448,6 +448,7 @@ impl AfterCrash {
         // By place the last change that has given it a slot.
         let mut redirected_by: BTreeMap<Place, u64> = BTreeMap::new();
         let mut collecting = Collecting::default();
+        let mut collected = BTreeSet::new();
         for (record, said) in self.said.iter().enumerate() {
             match said {
                 Said::Write(written) => {
@@ -493,11 +494,13 @@ impl AfterCrash {
                     for at in held {
                         contents.hold((at % homes) as usize, rows.start.0 + at / homes, true);
                     }
+                    collected.insert(*band_row);
                 }
                 Said::Settled { .. } | Said::Undone { .. } => {}
             }
         }
         directory.end_replay()?;
+        list_unreadable(&collected, directory, contents);
         if let Some(to) = collecting.to() {
             if to != directory.spare() {
                 return Err(nonsense());
@@ -590,6 +593,20 @@ fn know(
         sums.set(column, row, sum);
     }
     (column, row)
+}
+
+/// Of band rows that were collected, places that have data and were left out: no member could give it. What a checkpoint
+/// would have said of them is not there yet.
+fn list_unreadable(collected: &BTreeSet<u64>, directory: &Directory, contents: &mut Contents) {
+    for band_row in collected {
+        let places = directory.places_of(*band_row);
+        for place in places.start.0..places.end().0 {
+            let is_held = || contents.has_home(directory.home_of(place), directory.row_of(place));
+            if directory.is_live(place) && directory.slot_of(place).is_none() && !is_held() {
+                contents.unreadable.add(place);
+            }
+        }
+    }
 }
 
 fn blocks_of(said: &Said) -> usize {
