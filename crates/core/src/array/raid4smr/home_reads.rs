@@ -101,12 +101,8 @@ mod tests {
     use super::*;
 
     fn all(reads: &mut HomeReads) -> Vec<(u64, u64, bool)> {
-        let next = |reads: &mut HomeReads| reads.next(0);
-        let mut found = Vec::new();
-        while let Some(run) = next(reads) {
-            found.push((run.rows.start.0, run.rows.blocks.0, run.is_slot));
-        }
-        found
+        let runs = core::iter::from_fn(|| reads.next(0));
+        runs.map(|run| (run.rows.start.0, run.rows.blocks.0, run.is_slot)).collect()
     }
 
     #[test]

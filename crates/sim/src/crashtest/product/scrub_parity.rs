@@ -112,11 +112,10 @@ pub fn unreadable_beside_parity(stack: &SearchedStack, seed: u64) -> Result<Repa
 }
 
 /// Blocks of one home have rotted, and all of another one: what both had in a row nobody can give. Band rows are collected
-/// meanwhile, none of which stands still for that, and then the power goes. What is lost is an error before and after it,
-/// and nothing else is.
+/// meanwhile, and then the power goes.
 ///
 /// # Errors
-/// When anything else comes of it.
+/// When a write finds no space, a block is wrong instead of an error, or more blocks are errors than can be lost.
 pub fn unreadable_while_collecting(stack: &SearchedStack, seed: u64) -> Result<Repaired, String> {
     let work = || {
         let site = site_of(stack, seed, Wrong::default())?;
@@ -126,10 +125,10 @@ pub fn unreadable_while_collecting(stack: &SearchedStack, seed: u64) -> Result<R
         let (one, other) = (members(&site)[0], members(&site)[1]);
         let bad = some_of(data_on(&media[one]), &mut rng);
         let of_other = data_on(&media[other]);
-        for (disk, (at, _)) in
-            bad.iter().map(|it| (one, *it)).chain(of_other.iter().map(|it| (other, *it)))
-        {
-            damage(FaultClass::BitFlip, &mut media[disk], at, &mut rng);
+        for (disk, blocks) in [(one, &bad), (other, &of_other)] {
+            for (at, _) in blocks {
+                damage(FaultClass::BitFlip, &mut media[disk], *at, &mut rng);
+            }
         }
         let world = World::new(media.clone(), None);
         let mut life = come_up(&site, &world, &[])?;
@@ -143,8 +142,9 @@ pub fn unreadable_while_collecting(stack: &SearchedStack, seed: u64) -> Result<R
         let errors = |reads: &[ReadBack]| reads.iter().filter(|read| read.is_err()).count();
         // Of each bad block its own, and that of the other home in its row.
         let most = 2 * bad.len();
+        let told = |errors: usize| format!("{errors} errors, of {} bad blocks", bad.len());
         if errors(&reads) > most {
-            return Err(format!("{} errors, of {} bad blocks", errors(&reads), bad.len()));
+            return Err(told(errors(&reads)));
         }
         oracle.judge_now(&reads, lenient).map_err(|violation| violation.detail)?;
         let log = &world.borrow().log;
@@ -152,8 +152,7 @@ pub fn unreadable_while_collecting(stack: &SearchedStack, seed: u64) -> Result<R
         let world = World::new(cut.image(log, &media), None);
         let reads = come_up(&site, &world, &[])?.read_all();
         if errors(&reads) > most {
-            let errors = errors(&reads);
-            return Err(format!("{errors} errors behind the cut, of {} bad blocks", bad.len()));
+            return Err(format!("behind the cut: {}", told(errors(&reads))));
         }
         let judged = oracle.judge_recovered(log.events, &reads, lenient);
         judged.map_err(|violation| format!("behind the cut: {}", violation.detail))?;

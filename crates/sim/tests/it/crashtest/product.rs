@@ -163,13 +163,13 @@ fn a_rebuild_goes_on_past_what_two_members_have_lost() {
     assert!(all.bad > all.cases, "{all:?}");
 }
 
-/// Says of each thing that is wrong after how many cases it was found.
 #[test]
 fn band_rows_are_collected_past_what_nobody_has() {
     let all = all_are_repaired(&PARITY, 100, unreadable_while_collecting);
     assert!(all.bad > all.cases / 2, "{all:?}");
 }
 
+/// Says of each thing that is wrong after how many cases it was found.
 fn all_are_found(name: &str, all: impl IntoIterator<Item = (&'static str, Wrong)>) {
     let mut unnoticed = Vec::new();
     for (bug, wrong) in all {
