@@ -110,6 +110,9 @@ impl Rows {
         }
         entry.plan(&self.members, map);
         let work = entry.work;
+        if work == Work::Write && self.list_beside_written(task, map, ctx) {
+            self.tasks[task].plan(&self.members, map);
+        }
         // A member that comes back before it is written does not get what was planned without it.
         self.remember_lacking(task, map, ctx);
         if let Work::Rebuild { column } = work {
@@ -337,6 +340,31 @@ impl Rows {
             let issued = self.operations.issue(owner, to, operation, half, buffer, map, ctx);
             self.tasks[task].outstanding += issued;
         }
+    }
+
+    /// A write cannot keep the parity of rows in which blocks beside its own cannot be read. All members are there, so
+    /// nobody has these blocks any more: they are listed as unreadable. True when the rows must be planned anew.
+    fn list_beside_written<M: RowMap>(
+        &mut self,
+        task: u32,
+        map: &mut M,
+        ctx: &mut Context<'_>,
+    ) -> bool {
+        let entry = &self.tasks[task];
+        if entry.bad.is_empty() || !self.members.is_whole() {
+            return false;
+        }
+        let mut has_listed = false;
+        for segment in entry.segments.iter().filter(|it| it.method == Method::Impossible) {
+            for row in segment.rows.start.0..segment.rows.end().0 {
+                let beside = entry.bad.at(row).and(map.held(row)).without(segment.written);
+                let row = Extent::new(row, 1);
+                for column in beside.iter() {
+                    has_listed |= map.list_unreadable(column, row, ctx);
+                }
+            }
+        }
+        has_listed
     }
 
     /// Rows that are to be rebuilt and that no column can give are listed as unreadable, and left out: of parity with

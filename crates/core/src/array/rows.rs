@@ -496,8 +496,13 @@ impl Rows {
             }
             ctx.release(into);
         }
-        // What is collected is written anew.
-        let is_found = matches!(entry.work, Work::Read { .. }) && entry.cause != Cause::Cleaning;
+        let is_found = match entry.work {
+            // What is collected is written anew.
+            Work::Read { .. } => entry.cause != Cause::Cleaning,
+            // The next look goes past what is listed.
+            Work::Look { .. } => result.is_err(),
+            _ => false,
+        };
         if self.repairs && is_found && !entry.bad.is_empty() {
             self.to_repair.push(entry.rows);
         }

@@ -18,7 +18,7 @@ enum Finding {
     Right,
     /// The block of a column is another one than it must be, which is among the new ones.
     Wrong(usize),
-    /// Blocks of these columns cannot be found.
+    /// Blocks of these columns cannot be found. A parity among them can be computed without the others.
     Unreadable(Columns),
 }
 
@@ -47,21 +47,24 @@ impl Rows {
                     let in_place = map.repairs_in_place(column, row);
                     *(if in_place { &mut found.repaired } else { &mut found.to_move }) += 1;
                     if in_place {
-                        entry.segments.push(Segment {
-                            rows: Extent::new(row, 1),
-                            parity: map.parity_of(row),
-                            written: Columns::of(column),
-                            read: Columns::NONE,
-                            method: Method::None,
-                        });
+                        entry.segments.push(in_place_of(column, row, map));
                     }
                 }
                 Finding::Unreadable(columns) => {
-                    tell_found(&self.members, columns, (row, false), map, ctx);
+                    let parity = Columns::of(map.parity_of(row));
+                    let (lost, one) = (columns.without(parity), Extent::new(row, 1));
+                    let mut listed = 0;
+                    for column in lost.iter() {
+                        listed += u64::from(map.list_unreadable(column, one, ctx));
+                    }
+                    tell_found(&self.members, lost, (row, false), map, ctx);
                     found.wrong += u64::from(columns.len());
-                    for column in columns.iter() {
-                        let is_listed = map.list_unreadable(column, Extent::new(row, 1), ctx);
-                        found.unreadable += u64::from(is_listed);
+                    found.unreadable += listed;
+                    if listed == u64::from(lost.len()) && !map.held(row).is_empty() {
+                        let rotten = columns.and(parity);
+                        tell_found(&self.members, rotten, (row, true), map, ctx);
+                        found.repaired += u64::from(rotten.len());
+                        put_parity_of_rest(entry, row, sum, map, ctx);
                     }
                 }
             }
@@ -73,6 +76,35 @@ impl Rows {
         }
         self.begin_writing(task, map, ctx);
     }
+}
+
+/// A block of a column is written again.
+fn in_place_of<M: RowMap>(column: usize, row: u64, map: &M) -> Segment {
+    Segment {
+        rows: Extent::new(row, 1),
+        parity: map.parity_of(row),
+        written: Columns::of(column),
+        read: Columns::NONE,
+        method: Method::None,
+    }
+}
+
+/// Blocks of a row are lost: its parity becomes the sum of the others, which are right. `sum` is a block of memory.
+fn put_parity_of_rest<M: RowMap>(
+    entry: &mut Task,
+    row: u64,
+    sum: BufferSlice,
+    map: &M,
+    ctx: &mut Context<'_>,
+) {
+    let (parity, one) = (map.parity_of(row), Extent::new(row, 1));
+    ctx.zero(sum);
+    for column in map.held(row).iter() {
+        ctx.xor(entry.part(entry.old[column], one), sum);
+    }
+    entry.make_new(parity, ctx);
+    ctx.copy(sum, entry.part(entry.new[parity], one));
+    entry.segments.push(in_place_of(parity, row, map));
 }
 
 /// What is to be done with a row. `sum` is a block of memory.

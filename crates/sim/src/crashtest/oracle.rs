@@ -132,12 +132,6 @@ impl Oracle {
             .try_for_each(|(lba, read)| self.judge_live(behind_all, lba, *read, leniency))
     }
 
-    /// True when a request has ended with an error.
-    pub fn has_failed_with(&self, error: IoError) -> bool {
-        let replies = self.asked.iter().filter_map(|asked| asked.reply);
-        replies.map(|reply| reply.result).any(|result| result == Err(error))
-    }
-
     /// A request arrives; `index` is the log index. Returns its number.
     pub fn arrive(&mut self, step: Step, index: u64) -> usize {
         let number = self.asked.len();

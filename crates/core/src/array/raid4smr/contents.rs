@@ -131,6 +131,11 @@ impl Contents {
         self.lost.retain(|(of, row)| *of != column || !rows.contains(Lba(*row)));
     }
 
+    /// A block that was found to be unreadable is one that the host does not have any more.
+    pub fn is_not_missed(&mut self, column: usize, row: u64) {
+        self.lost.remove(&(column, row));
+    }
+
     /// Bands, by where they lie, that were found to have a wrong block at a home since the last call.
     pub fn take_to_rewrite(&mut self) -> BTreeSet<u64> {
         core::mem::take(&mut self.to_rewrite)

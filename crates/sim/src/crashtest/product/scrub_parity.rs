@@ -6,6 +6,7 @@ use super::site::{Site, Wrong};
 use super::story::Deed;
 use crate::crashtest::fault_points::{FaultClass, damage};
 use crate::crashtest::image::Cut;
+use crate::crashtest::medium::Medium;
 use crate::crashtest::oracle::{Leniency, ReadBack};
 use crate::crashtest::recorded::any_mode;
 use crate::crashtest::recording_disk::World;
@@ -13,7 +14,6 @@ use crate::crashtest::stacks::SearchedStack;
 use crate::crashtest::trial::catching;
 use crate::crashtest::workload::ordinary;
 use imbrex_core::counters::Counter;
-use imbrex_core::error::IoError;
 use imbrex_core::rng::Rng;
 
 /// Requests when something has gone bad.
@@ -115,49 +115,97 @@ pub fn unreadable_beside_parity(stack: &SearchedStack, seed: u64) -> Result<Repa
 /// meanwhile, and then the power goes.
 ///
 /// # Errors
-/// When a write finds no space, a block is wrong instead of an error, or more blocks are errors than can be lost.
+/// When a write fails, a block is wrong instead of an error, or more blocks are errors than can be lost.
 pub fn unreadable_while_collecting(stack: &SearchedStack, seed: u64) -> Result<Repaired, String> {
     let work = || {
         let site = site_of(stack, seed, Wrong::default())?;
         let Stopped { mut media, oracle, end, reads } = stopped(&site)?;
         let mut oracle = oracle.left_by(end, &reads);
         let mut rng = Rng::new(seed, 215);
-        let (one, other) = (members(&site)[0], members(&site)[1]);
-        let bad = some_of(data_on(&media[one]), &mut rng);
-        let of_other = data_on(&media[other]);
-        for (disk, blocks) in [(one, &bad), (other, &of_other)] {
-            for (at, _) in blocks {
-                damage(FaultClass::BitFlip, &mut media[disk], *at, &mut rng);
-            }
-        }
+        let bad = rot_two_homes(&site, &mut media, &mut rng);
         let world = World::new(media.clone(), None);
         let mut life = come_up(&site, &world, &[])?;
-        let lenient = Leniency { errors: true, failed_writes: true, ..Leniency::default() };
+        let lenient = Leniency { errors: true, ..Leniency::default() };
         let steps = ordinary(site.seed, STEPS, site.stack.shape(), 1);
         life.play_alone(&steps, &mut oracle, lenient).map_err(|it| it.detail)?;
-        if oracle.has_failed_with(IoError::NoSpace) {
-            return Err("a write finds no space".to_string());
-        }
         let reads = life.read_all();
-        let errors = |reads: &[ReadBack]| reads.iter().filter(|read| read.is_err()).count();
-        // Of each bad block its own, and that of the other home in its row.
-        let most = 2 * bad.len();
-        let told = |errors: usize| format!("{errors} errors, of {} bad blocks", bad.len());
-        if errors(&reads) > most {
-            return Err(told(errors(&reads)));
-        }
+        errors_of(&reads, bad)?;
         oracle.judge_now(&reads, lenient).map_err(|violation| violation.detail)?;
         let log = &world.borrow().log;
         let cut = Cut::draw(log, &media, log.events, any_mode(&mut rng), rng.next_u64());
         let world = World::new(cut.image(log, &media), None);
         let reads = come_up(&site, &world, &[])?.read_all();
-        if errors(&reads) > most {
-            return Err(format!("behind the cut: {}", told(errors(&reads))));
-        }
+        let errors = errors_of(&reads, bad).map_err(|what| format!("behind the cut: {what}"))?;
         let judged = oracle.judge_recovered(log.events, &reads, lenient);
         judged.map_err(|violation| format!("behind the cut: {}", violation.detail))?;
-        let errors = errors(&reads) as u64;
         Ok(Repaired { cases: 1, bad: errors, noticed: errors })
     };
     catching(work).and_then(|result| result).map_err(|what| format!("seed {seed}: {what}"))
+}
+
+/// Blocks of one home have rotted, and all of another one: what both had in a row nobody can give. A scrub lists that, and
+/// makes the parity right for the others, so that a second one finds nothing and any member may be missing.
+///
+/// # Errors
+/// When anything else comes of it.
+pub fn unreadable_while_scrubbing(stack: &SearchedStack, seed: u64) -> Result<Repaired, String> {
+    let work = || {
+        let site = site_of(stack, seed, Wrong::default())?;
+        let Stopped { mut media, oracle, end, .. } = stopped(&site)?;
+        let mut rng = Rng::new(seed, 216);
+        let bad = rot_two_homes(&site, &mut media, &mut rng);
+        let world = World::new(media, None);
+        let mut life = come_up(&site, &world, &[])?;
+        play(&mut life, &site, &[Deed::Scrub(None)])?;
+        let repaired = life.counted(Counter::RepairedBlocks);
+        play(&mut life, &site, &[Deed::Scrub(None)])?;
+        let again = life.counted(Counter::RepairedBlocks) - repaired;
+        if again > 0 {
+            return Err(format!("a second scrub repairs {again}, the first one {repaired}"));
+        }
+        let lenient = Leniency { errors: true, ..Leniency::default() };
+        let reads = life.read_all();
+        let errors = errors_of(&reads, bad)?;
+        life.close().map_err(|error| format!("it does not go down: {error}"))?;
+        drop(life);
+        let media = world.borrow().media.clone();
+        for missing in members(&site).into_iter().map(Some).chain([None]) {
+            let world = World::new(media.clone(), None);
+            let mut life = come_up(&site, &world, missing.as_slice())?;
+            let reads = life.read_all();
+            let judged = oracle.judge_recovered(end, &reads, lenient);
+            judged.map_err(|it| format!("without disk {missing:?}: {}", it.detail))?;
+            let now = errors_of(&reads, bad)?;
+            if now != errors {
+                return Err(format!("without disk {missing:?}: {now} errors, {errors} before"));
+            }
+        }
+        Ok(Repaired { cases: 1, bad: errors, noticed: errors })
+    };
+    catching(work).and_then(|result| result).map_err(|what| format!("seed {seed}: {what}"))
+}
+
+/// Bits of some blocks of the first home rot, and of all of the second one. Returns how many of the first.
+fn rot_two_homes(site: &Site, media: &mut [Medium], rng: &mut Rng) -> u64 {
+    let (one, other) = (members(site)[0], members(site)[1]);
+    let bad = some_of(data_on(&media[one]), rng);
+    let of_other = data_on(&media[other]);
+    for (disk, blocks) in [(one, &bad), (other, &of_other)] {
+        for (at, _) in blocks {
+            damage(FaultClass::BitFlip, &mut media[disk], *at, rng);
+        }
+    }
+    bad.len() as u64
+}
+
+/// How many blocks were errors.
+///
+/// # Errors
+/// When there are more than can be lost of so many rotten blocks: of each its own, and that of the other home in its row.
+fn errors_of(reads: &[ReadBack], bad: u64) -> Result<u64, String> {
+    let errors = reads.iter().filter(|read| read.is_err()).count() as u64;
+    match errors <= 2 * bad {
+        true => Ok(errors),
+        false => Err(format!("{errors} errors, of {bad} bad blocks")),
+    }
 }

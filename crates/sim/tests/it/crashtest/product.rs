@@ -9,6 +9,7 @@ use imbrex_sim::crashtest::product::presence::Presence;
 use imbrex_sim::crashtest::product::scrub::{Repaired, scrub_repairs, unreadable_while_rebuilding};
 use imbrex_sim::crashtest::product::scrub_parity::{
     scrub_repairs_parity, unreadable_beside_parity, unreadable_while_collecting,
+    unreadable_while_scrubbing,
 };
 use imbrex_sim::crashtest::product::site::Wrong;
 use imbrex_sim::crashtest::product::summary::Summary;
@@ -161,6 +162,12 @@ fn a_scrub_mends_all_that_has_rotted_beside_parity() {
 fn a_rebuild_goes_on_past_what_two_members_have_lost() {
     let all = all_are_repaired(&PARITY, 50, unreadable_beside_parity);
     assert!(all.bad > all.cases, "{all:?}");
+}
+
+#[test]
+fn a_scrub_lists_what_two_members_have_lost() {
+    let all = all_are_repaired(&PARITY, 100, unreadable_while_scrubbing);
+    assert!(all.bad > all.cases / 2, "{all:?}");
 }
 
 #[test]

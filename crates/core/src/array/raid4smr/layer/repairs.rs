@@ -88,8 +88,11 @@ impl Raid4Smr {
     fn list_unreadable(&mut self, ctx: &mut Context<'_>) {
         for (column, row) in self.contents.take_newly_unreadable() {
             let place = self.collector.place_at(column, row, &self.directory, &self.contents);
-            if let Some(place) = place.filter(|place| self.directory.is_live(*place)) {
-                self.contents.unreadable.add(place);
+            match place.map(|place| (place, self.directory.is_live(place))) {
+                Some((place, true)) => self.contents.unreadable.add(place),
+                // Nobody wants it any more: it is read as zeroes.
+                Some((_, false)) => self.contents.is_not_missed(column, row),
+                None => {}
             }
         }
         if self.contents.unreadable.is_empty() {
