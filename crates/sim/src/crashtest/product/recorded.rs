@@ -125,7 +125,10 @@ impl<'a> Recorded<'a> {
         let mut up = format(site)?;
         let door = Door::new(site, Description::first(site), vec![0; site.disks()]);
         let returns = rng.below(RETURNS_EVERY) == 0 && !site.array.ports[port].is_spare;
-        let story = Story::draw(&site.array, port, returns, &mut rng);
+        let story = match site.wrong.loses_all {
+            true => Story::loses_all(&site.array, port, &mut rng),
+            false => Story::draw(&site.array, port, returns, &mut rng),
+        };
         if returns {
             up = without_a_port(site, up, port, &mut rng)?;
         }

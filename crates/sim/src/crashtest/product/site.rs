@@ -29,6 +29,8 @@ pub struct Wrong {
     pub plant: Option<PlantedBug>,
     /// The door gives a new member the number of the one that it replaces.
     pub reuses_numbers: bool,
+    /// Every device loses all its disks in the end of its first life, one soon after the other.
+    pub loses_all: bool,
 }
 
 /// The stack of a seed, with an array in it.

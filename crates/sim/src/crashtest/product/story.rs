@@ -333,6 +333,17 @@ impl Story {
         Story { requests, events, ends_lost, is_forced, pauses }
     }
 
+    /// A first life in which all disks are lost, this one first, while the host writes most blocks for the first time: what
+    /// only a record has of them shows.
+    pub fn loses_all(array: &ArrayOfStack, port: usize, rng: &mut Rng) -> Story {
+        let requests = 40 + rng.below(40) as usize;
+        let mut plot = Plot { rng, array, at: 4, events: Vec::new() };
+        plot.at += plot.rng.below(24);
+        plot.lose_all(port);
+        let (events, pauses) = (plot.events, rng.below(3));
+        Story { requests, events, ends_lost: true, is_forced: true, pauses }
+    }
+
     /// A life in which a port is not there, before the first one that is recorded.
     pub fn without(rng: &mut Rng) -> Story {
         Story { requests: 6 + rng.below(16) as usize, ..Story::default() }

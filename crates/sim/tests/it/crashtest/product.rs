@@ -201,11 +201,14 @@ fn bugs_planted_in_an_array_with_parity_are_found() {
         PlantedBug::ArrayParityFromCorruptBlock,
         // The check of the command sees it (`cli/tests/it/crashtest.rs`).
         PlantedBug::ArrayCursorAheadOfData,
-        // All disks must go while a promise waits: 50,000 cases show it, 5,000 do not.
+        // All disks must go while a promise waits.
         PlantedBug::ArrayLossRecordFailureIgnored,
     ];
     let with = |bug: PlantedBug| (bug.name(), Wrong { plant: Some(bug), ..Wrong::default() });
     all_are_found("raid4smr", bugs("raid4smr").filter(|bug| !elsewhere.contains(bug)).map(with));
+    let ignored = PlantedBug::ArrayLossRecordFailureIgnored;
+    let wrong = Wrong { plant: Some(ignored), loses_all: true, ..Wrong::default() };
+    all_are_found("raid4smr", [(ignored.name(), wrong)]);
     let wrong = Wrong { plant: Some(PlantedBug::ArrayParityFromCorruptBlock), ..Wrong::default() };
     let stack = stack("raid4smr");
     let found = (0..cases_or(CASES_TO_FIND))
