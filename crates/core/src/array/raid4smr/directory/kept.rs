@@ -42,7 +42,7 @@ impl Directory {
     /// When it is not that of an array with these bands and slots.
     pub fn take(&mut self, words: &mut StateReader<'_>) -> Result<(), StateError> {
         let other = || StateError::new("a place or a slot that is not there");
-        let places = self.band_rows.len() as u64 * self.band_blocks * self.homes;
+        let places = self.places_in_all();
         self.next_place = words.take_u64()?;
         for _ in 0..words.take_u64()? {
             let (start, blocks, first) = (words.take_u64()?, words.take_u64()?, words.take_u64()?);
