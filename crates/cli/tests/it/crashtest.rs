@@ -54,6 +54,18 @@ fn a_cursor_ahead_of_data_is_found_by_the_check() {
     assert!(text.contains("its data does not match its checksum"), "{text}");
 }
 
+/// A write to a place that a crash has left behind was the cause of more collections than it had room for. A write began
+/// when the parity disk with its log had gone, before that was recorded.
+#[test]
+fn cases_of_arrays_that_once_failed_pass() {
+    for (seed, case) in [("611", "106"), ("918", "125")] {
+        let alone = ["--product", "--stack", "raid4smr", "--seed", seed, "--point", case];
+        let output = crashtest(&alone);
+        let expected = format!("raid4smr, seed {seed}, case {case}: passed\n");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
+    }
+}
+
 #[test]
 fn a_planted_bug_is_found() {
     let campaign = ["--seeds", "0..1", "--points", "40", "--plant", "fua-as-plain"];

@@ -19,6 +19,15 @@ pub struct Logging {
     pub buffer: BufferSlice,
 }
 
+/// A write that waits until it is durable that it comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Noted {
+    pub task: u32,
+    /// The parity disk on which it is in the log. When that goes meanwhile its loss must be durable first: nobody would
+    /// know after a crash that the write may have begun.
+    pub log_on: Option<Port>,
+}
+
 /// A flush of all members.
 #[derive(Clone, Copy, Debug)]
 pub struct Flushing {
@@ -35,7 +44,7 @@ pub struct OnTheWay {
     /// By its task.
     pub logging: AddressMap<Logging>,
     /// Writes that are noted and wait until that is durable, by their numbers.
-    pub awaiting_note: AddressMap<u32>,
+    pub awaiting_note: AddressMap<Noted>,
     /// Writes that wait until others are durable.
     pub awaiting_settling: Vec<u32>,
     /// These are being made durable.

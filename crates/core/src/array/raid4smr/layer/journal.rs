@@ -10,7 +10,7 @@ use crate::array::plan::Method;
 use crate::array::raid4smr::notes::{
     TOKEN_COLLECTION, TOKEN_LOSS, TOKEN_OPENED, TOKEN_SETTLED, TOKEN_TABLES, TOKEN_WHOLE,
 };
-use crate::array::raid4smr::on_the_way::{Flushing, Logging, Quiet};
+use crate::array::raid4smr::on_the_way::{Flushing, Logging, Noted, Quiet};
 use crate::array::raid4smr::records::{Logged, Said, Written, WrittenBlock};
 use crate::array::raid4smr::table_writes::Behind;
 use crate::array::raid4smr::word::Word;
@@ -113,6 +113,10 @@ impl Raid4Smr {
 
     /// Has the writes that are ready logged and noted, and lets them begin.
     fn note_writes(&mut self, ctx: &mut Context<'_>) {
+        if self.rows.has_changed {
+            // What is noted without a member is noted behind its loss.
+            self.note_members(ctx);
+        }
         while let Some(task) = self.rows.noting.next_waiting() {
             if let Some(error) = self.notes.failure() {
                 self.rows.not_noted(task, error, &mut self.contents, ctx);
@@ -221,7 +225,8 @@ impl Raid4Smr {
         let must_wait = self.changes_what_stands(task)
             && !ctx.is_planted(PlantedBug::ArrayRowChangedUnrecorded);
         if must_wait && self.notes.when_durable(number, ctx) == When::Later {
-            self.on_the_way.awaiting_note.insert(number, task);
+            let log_on = logged.map(|_| self.rows.members.port(self.contents.parity()));
+            self.on_the_way.awaiting_note.insert(number, Noted { task, log_on });
         } else {
             self.rows.noted(task, number, &mut self.contents, ctx);
         }
@@ -606,11 +611,25 @@ impl Raid4Smr {
                 let Raid4Smr { table_writes, rows, contents, .. } = self;
                 table_writes.records_are_durable(rows, contents, ctx);
             }
-            Token::Layer(number) => {
-                if let Some(task) = self.on_the_way.awaiting_note.remove(&number) {
-                    self.rows.noted(task, number, &mut self.contents, ctx);
-                }
-            }
+            Token::Layer(number) => self.write_noted(number, ctx),
+        }
+    }
+
+    /// That a write comes is durable: it begins, unless its log has gone meanwhile.
+    fn write_noted(&mut self, number: u64, ctx: &mut Context<'_>) {
+        let Some(Noted { task, log_on }) = self.on_the_way.awaiting_note.remove(&number) else {
+            return;
+        };
+        let parity = self.contents.parity();
+        let members = &self.rows.members;
+        let is_there = |port| members.is_present(parity) && members.port(parity) == port;
+        if log_on.is_none_or(is_there) {
+            return self.rows.noted(task, number, &mut self.contents, ctx);
+        }
+        self.on_the_way.awaiting_note.insert(number, Noted { task, log_on: None });
+        self.note_members(ctx);
+        if self.notes.failure().is_none() && self.notes.when_durable(number, ctx) == When::Now {
+            self.write_noted(number, ctx);
         }
     }
 
@@ -632,7 +651,8 @@ impl Raid4Smr {
         self.repairs.scrubs.stop("nothing can be recorded any more");
         self.repairs.ended_scrubs.drain(..).for_each(|ended| ended.tell(Err(error), ctx));
         self.rows.rest("nothing can be recorded any more", &mut self.contents, ctx);
-        let mut waiting: Vec<(u64, u32)> = self.on_the_way.awaiting_note.drain().collect();
+        let waiting = self.on_the_way.awaiting_note.drain();
+        let mut waiting: Vec<(u64, u32)> = waiting.map(|(number, it)| (number, it.task)).collect();
         waiting.sort_unstable();
         for (_, task) in waiting {
             self.rows.not_noted(task, error, &mut self.contents, ctx);
