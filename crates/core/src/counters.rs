@@ -216,6 +216,25 @@ counters! {
             BusyNs("busy_ns", Ns, Sum),
         }
     }
+    /// `scheduler`.
+    SCHEDULER {
+        counters {
+            /// Requests that went to the disk, flushes apart.
+            Dispatched("dispatched", Number, Sum),
+            /// Those that went while an older one waited.
+            Reordered("reordered", Number, Sum),
+            /// Those that went because they had waited for too long.
+            ForcedByAge("forced_by_age", Number, Sum),
+            /// Requests that had to wait for an older one, because one of both changes a block that they share.
+            Conflicts("conflicts", Number, Sum),
+            /// Times the head went back, turned round or changed the area.
+            Sweeps("sweeps", Number, Sum),
+            /// Times it changed the area.
+            Switches("switches", Number, Sum),
+            /// Those of them that came because the area had had its quota.
+            QuotaSwitches("quota_switches", Number, Sum),
+        }
+    }
     /// `slice` of a disk.
     SLICE {
         counters {

@@ -35,6 +35,7 @@ pub mod planted;
 pub mod read_cache;
 pub mod rng;
 mod router;
+pub mod scheduler;
 pub mod slice;
 pub mod span;
 pub mod stack;

@@ -143,6 +143,8 @@ planted_bugs! {
     SBlockRingLeftOut = "s-block-ring-left-out",
     /// The head of a region of S-blocks is written while what it destroys is still needed.
     SBlockReadsIgnored = "s-block-reads-ignored",
+    /// A scheduler lets requests overtake older ones that share a block with them.
+    SchedulerIgnoresOrder = "scheduler-ignores-order",
     /// A slice of a shingled disk writes the tracks that guard its neighbour.
     SliceGuardLeftOut = "slice-guard-left-out",
     /// A slice does not know of a flush that failed through another slice of its node.

@@ -27,6 +27,26 @@ use core::fmt;
 #[derive(Clone, Debug, Default)]
 pub struct FlushFailure(Rc<Cell<Option<IoError>>>);
 
+impl FlushFailure {
+    /// The flush that has failed, for an operation that such a failure concerns: a flush, or a forced write.
+    pub(crate) fn of(&self, operation: Operation) -> Option<IoError> {
+        let is_concerned = operation == Operation::Flush || operation.is_durable();
+        self.0.get().filter(|_| is_concerned)
+    }
+
+    /// A flush has ended with an error. The first one counts.
+    pub(crate) fn set(&self, error: IoError) {
+        if self.0.get().is_none() {
+            self.0.set(Some(error));
+        }
+    }
+
+    /// A new disk is there.
+    pub(crate) fn forget(&self) {
+        self.0.set(None);
+    }
+}
+
 /// Why a slice cannot be where it is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceError {
@@ -192,10 +212,8 @@ impl Slice {
 
     /// The flush that has failed, for an operation that such a failure concerns.
     fn failure(&self, operation: Operation, ctx: &Context<'_>) -> Option<IoError> {
-        let is_concerned = operation == Operation::Flush || operation.is_durable();
         let is_forgotten = ctx.is_planted(PlantedBug::SliceFlushFailureForgotten);
-        let failure = self.failure.0.get();
-        failure.filter(|_| is_concerned && !is_forgotten)
+        self.failure.of(operation).filter(|_| !is_forgotten)
     }
 
     /// Gives a report of zones the addresses of the slice.
@@ -278,9 +296,7 @@ impl Layer for Slice {
         let passed = self.passed.take(completion.tag.0 as u32);
         let mut result = completion.result;
         match (passed.operation, result) {
-            (Operation::Flush, Err(error)) if self.failure.0.get().is_none() => {
-                self.failure.0.set(Some(error));
-            }
+            (Operation::Flush, Err(error)) => self.failure.set(error),
             // The failure of one that was under way at the same time was told to that one alone.
             (Operation::Flush, Ok(())) => {
                 result = self.failure(passed.operation, ctx).map_or(Ok(()), Err);
@@ -296,6 +312,6 @@ impl Layer for Slice {
     }
 
     fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {
-        self.failure.0.set(None);
+        self.failure.forget();
     }
 }

@@ -24,6 +24,7 @@ mod raid4smr;
 mod read_cache;
 mod reported;
 mod s_block;
+mod scheduler;
 mod segment_geometry;
 mod segments;
 mod slice;
@@ -45,6 +46,7 @@ pub use raid4smr::Raid4SmrConfig;
 pub use read_cache::ReadCacheConfig;
 pub(super) use reported::Reported;
 pub use s_block::SBlockConfig;
+pub use scheduler::SchedulerConfig;
 pub use segments::SegmentsConfig;
 pub use slice::SliceConfig;
 pub(super) use slice::check_overlaps;
@@ -193,6 +195,8 @@ kinds! {
     SBlock(SBlockConfig, s_block::Facts),
     /// Segments that are rewritten in place.
     Segments(SegmentsConfig, segments::Facts),
+    /// The queue of a disk on the host's side.
+    Scheduler(SchedulerConfig, scheduler::Facts),
     /// A part of a node.
     Slice(SliceConfig, slice::Facts),
     /// Nodes joined one after another.

@@ -8,10 +8,11 @@ use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
 use imbrex_core::layer::Layer;
+use imbrex_core::scheduler::{AreaCLook, Policy, Quota, Scheduler, SchedulerSettings};
 use imbrex_core::slice::{FlushFailure, Slice};
 use imbrex_core::span::Span;
 use imbrex_core::stripe::Stripe;
-use imbrex_core::units::{BlockCount, Duration};
+use imbrex_core::units::{BlockCount, Duration, Lba};
 
 /// What passes data on keeps none.
 const PASSES_ON: BufferBound =
@@ -40,6 +41,18 @@ fn passing(
         loses_on_failure: false,
         build: Box::new(build),
     }
+}
+
+pub fn scheduler() -> Kind {
+    passing([90, 0, 0], |below| {
+        let settings = SchedulerSettings {
+            policy: Policy::AreaCLook(AreaCLook::new(Lba(40), Quota::Requests(3))),
+            max_wait: Some(Duration::from_us(50)),
+            device_depth: 2,
+        };
+        let failure = FlushFailure::default();
+        (Box::new(Scheduler::new(settings, &failure)), below[0].clone())
+    })
 }
 
 pub fn slice() -> Kind {

@@ -1,0 +1,50 @@
+//! A request that waits for its turn.
+
+use crate::extent::Extent;
+use crate::units::{Instant, Lba};
+
+/// A request that waits for its turn, as a policy sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// Its number at the layer.
+    pub number: u32,
+    /// Its blocks.
+    pub extent: Extent,
+    /// When it came.
+    pub arrived: Instant,
+    /// It only reads.
+    pub is_read: bool,
+    /// An older request must end first, because one of them changes a block of both.
+    pub is_blocked: bool,
+}
+
+impl Waiting {
+    /// Blocks between the head and its first one, in either direction.
+    pub fn distance(&self, head: Lba) -> u64 {
+        self.extent.start.0.abs_diff(head.0)
+    }
+
+    /// The head need not go back for it.
+    pub fn is_ahead(&self, head: Lba) -> bool {
+        self.extent.start >= head
+    }
+}
+
+/// The requests that may go next, in the order in which they came, with their places among all.
+pub fn ready(all: &[Waiting]) -> impl DoubleEndedIterator<Item = (usize, &Waiting)> + Clone {
+    all.iter().enumerate().filter(|(_, it)| !it.is_blocked)
+}
+
+/// The one with the lowest address of some, the oldest of several there.
+pub fn lowest<'a>(some: impl Iterator<Item = (usize, &'a Waiting)>) -> Option<usize> {
+    some.min_by_key(|(place, it)| (it.extent.start, *place)).map(|(place, _)| place)
+}
+
+/// The first of some from the head on, and the lowest where there is none: its place, and whether the head goes back.
+pub fn next_or_lowest<'a>(
+    some: impl Iterator<Item = (usize, &'a Waiting)> + Clone,
+    head: Lba,
+) -> Option<(usize, bool)> {
+    let ahead = lowest(some.clone().filter(|(_, it)| it.is_ahead(head)));
+    ahead.map(|place| (place, false)).or_else(|| lowest(some).map(|place| (place, true)))
+}
