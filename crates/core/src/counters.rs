@@ -338,6 +338,17 @@ counters! {
             PersistentCacheEntries("persistent_cache_entries", Number, Present, Sum),
         }
     }
+    /// `persistent-cache` with `bypass_streams`.
+    STREAM_CLASSES {
+        counters {
+            /// Writes that are random.
+            RandomRequests("random_requests", Number, Sum),
+            /// Writes that are sequential: they go on with a stream, or are long.
+            SequentialRequests("sequential_requests", Number, Sum),
+            /// Those of them of which blocks went to the log all the same, because their band would not take them.
+            SequentialToLog("sequential_to_log", Number, Sum),
+        }
+    }
     /// `host-managed`, and `persistent-cache` over a host-aware drive.
     ZONES {
         counters {

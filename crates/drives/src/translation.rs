@@ -90,6 +90,16 @@ macro_rules! translation_keys {
                 /// Shortest write that may.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 bypass_min: Option<$crate::quantity::Size> => "a size", r#"`"0"`: any"#;
+                /// Instead of `bypass_after`: each write that goes on with one of so many streams goes around the log,
+                /// and each long one ([more](models/drive-managed.md#which-streams-go-around-the-log)).
+                #[serde(skip_serializing_if = "Option::is_none")]
+                bypass_streams: Option<u64> => "1 to 1024, with `bypass = \"on\"`", "none: streams that have lasted";
+                /// With `bypass_streams`: how far behind the end of a stream such a write may begin.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                bypass_gap: Option<$crate::quantity::Size> => "a size", r#"`"64 KiB"`"#;
+                /// With `bypass_streams`: the length of a write that is long.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                bypass_large: Option<$crate::quantity::Size> => "a size", r#"`"256 KiB"`"#;
                 /// What a trim does.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 trim: Option<$crate::Word<imbrex_core::translation::TrimMethod>> => r#"`"none"`: zeroes are written to the log like data; `"from-log"`: it takes the blocks out of the log; `"frees"`: and a band is rewritten to the end of what is in use, and takes streams from there on ([more](models/drive-managed.md#trims))"#, r#"`"from-log"`"#;

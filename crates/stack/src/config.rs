@@ -54,7 +54,7 @@ impl ConfigError {
 }
 
 /// The ready-made stacks, in the order in which they are listed: the compared ones come first.
-const READY_MADE: [(&str, &str); COMPARED + 13] = [
+const READY_MADE: [(&str, &str); COMPARED + 17] = [
     ("cmr-only", include_str!("../../../stacks/cmr-only.toml")),
     ("smr-only", include_str!("../../../stacks/smr-only.toml")),
     ("lru", include_str!("../../../stacks/lru.toml")),
@@ -76,6 +76,10 @@ const READY_MADE: [(&str, &str); COMPARED + 13] = [
     ("raid5", include_str!("../../../stacks/raid5.toml")),
     ("raid4smr", include_str!("../../../stacks/raid4smr.toml")),
     ("dedicated", include_str!("../../../stacks/dedicated.toml")),
+    ("split", include_str!("../../../stacks/split.toml")),
+    ("split-local", include_str!("../../../stacks/split-local.toml")),
+    ("split-dedicated", include_str!("../../../stacks/split-dedicated.toml")),
+    ("four-disks", include_str!("../../../stacks/four-disks.toml")),
 ];
 
 /// How many of the ready-made stacks are compared when none is named: those on one drive.

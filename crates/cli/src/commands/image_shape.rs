@@ -204,9 +204,9 @@ impl Nodes<'_> {
         let Some(Extent { start, blocks: all }) = facts.on_disk else {
             return Ok(Shape::Slice(facts.part, Box::new(self.whole(below)?)));
         };
-        // A slice may be cut from a slice: what is known is where it lies on the disk.
+        // A slice may be cut from a slice, or lie above a scheduler: what is known is where it lies on the disk.
         let mut node = self.node(below)?;
-        while node.is_part() {
+        while node.disk().is_none() {
             node = self.node(data_of(node)?)?;
         }
         let disk = node.disk().ok_or_else(|| other_kind(node.name()))?;

@@ -10,8 +10,8 @@ pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
 pub use persistent_cache::{
     Areas, BlockingCleaning, BypassSettings, CoveredBlocks, Disks, DurableAreas, HostAware,
     IdleCleaning, IdlePiece, Layout, LayoutError, MapJournalSettings, OnArrival, PersistentCache,
-    PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings, TrimMethod,
-    UpdateMethod, Victim, codec, conventional_blocks_needed, layout, log, records,
+    PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings, StreamClasses,
+    TrimMethod, UpdateMethod, Victim, codec, conventional_blocks_needed, layout, log, records,
 };
 pub use s_block::{
     Fill, GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockLayout, SBlockPlace,

@@ -33,7 +33,10 @@ impl JournalView {
             let is_of = |(journal, of): &(Rc<str>, u8)| journal == name && *of == kind;
             !members.iter().any(|other| other.data_of.as_ref().is_some_and(is_of))
         });
-        let Some((name, kind)) = &members[number].data_of else {
+        // Of a disk that is cut, a part with a journal has no data that others speak of.
+        let is_part = media[number].part_of(near).blocks.0 < media[number].len();
+        let has_journal = is_part && !own.blocks.is_empty();
+        let Some((name, kind)) = members[number].data_of.as_ref().filter(|_| !has_journal) else {
             return own;
         };
         let other = members.iter().position(|member| &member.name == name);

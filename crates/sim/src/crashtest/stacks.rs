@@ -28,13 +28,14 @@ macro_rules! stack {
 
 /// The stacks that ship for the search, by name; the first is the default. Their disks have a few hundred
 /// blocks.
-const READY_MADE: [(&str, &str); 21] = [
+const READY_MADE: [(&str, &str); 22] = [
     stack!("pore"),
     stack!("lru"),
     stack!("lru-band"),
     stack!("ride"),
     stack!("smr-only"),
     stack!("smr-two-ports"),
+    stack!("split"),
     stack!("lru-cmr"),
     stack!("cache-over-cache"),
     stack!("two-on-one"),

@@ -356,11 +356,6 @@ impl NodeConfig {
         self.disk().is_some() || self.node().shows_zones()
     }
 
-    /// Whether it is a part of the node below.
-    pub fn is_part(&self) -> bool {
-        self.node().part().is_some()
-    }
-
     /// The nodes whose addresses lie one after another in those of this one.
     pub fn windows(&self) -> Option<Windows<'_>> {
         self.node().windows()

@@ -11,7 +11,9 @@ use crate::config::ConfigError;
 use crate::durability::JournalKeys;
 use crate::roles::NodeRole;
 use imbrex_core::buffer::ContentKind;
-use imbrex_core::counters::{Counts, Gauge, Group, JOURNAL, PERSISTENT_CACHE, ZONES};
+use imbrex_core::counters::{
+    Counts, Gauge, Group, JOURNAL, PERSISTENT_CACHE, STREAM_CLASSES, ZONES,
+};
 use imbrex_core::disk::UNKNOWN_TRACK;
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
@@ -215,7 +217,7 @@ impl PersistentCacheConfig {
                 &format_args!("`{key}` is needed, because the drive `{}` has none", model.name),
             )
         };
-        let check = settings.check_cleaning();
+        let check = settings.check_cleaning().and_then(|()| settings.check_bypass());
         check.map_err(|what| wrong(&self.name, &what))?;
         let host_aware = host_aware(model, asked);
         let layout = match (&host_aware, settings.bands) {
@@ -400,6 +402,7 @@ impl Planned for PlannedTranslation {
             entries_max: settings.entries_max,
             bands: u64::from(self.bands.table.bands()),
             band_seed: self.band_seed,
+            has_classes: settings.bypass.is_some_and(|bypass| bypass.classes.is_some()),
             has_zones: self.host_aware.is_some(),
             unbounded_by: unbounded_by(&settings),
             rewrites_whole_bands: settings.rewrite.extent == RewriteExtent::Band,
@@ -450,6 +453,8 @@ pub struct Facts {
     pub bands: u64,
     /// Seed of the band layout; none of a layout that is not random.
     pub band_seed: Option<u64>,
+    /// Whether it tells sequential writes from random ones one by one.
+    has_classes: bool,
     /// Whether the host sees the bands as zones.
     pub has_zones: bool,
     /// What brings blocks home without a rewrite that is counted, so that no bound holds; the setting
@@ -496,6 +501,7 @@ impl Reported for Facts {
 
     fn groups(&self) -> Vec<Group> {
         let mut groups = vec![PERSISTENT_CACHE];
+        groups.extend(self.has_classes.then_some(STREAM_CLASSES));
         groups.extend(self.has_zones.then_some(ZONES));
         groups.extend(self.is_durable.then_some(JOURNAL));
         groups

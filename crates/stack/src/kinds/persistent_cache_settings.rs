@@ -1,9 +1,16 @@
 //! From the settings of a translation as a stack states them to those of the layer.
 
-use imbrex_core::translation::{BypassSettings, MapJournalSettings, PersistentCacheSettings};
+use imbrex_core::translation::{
+    BypassSettings, MapJournalSettings, PersistentCacheSettings, StreamClasses,
+};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_drives::quantity::{Size, Span};
 use imbrex_drives::{EntryLimit, MergeBuffer, OnOff, TranslationSettings, Word};
+
+/// The gap within a stream where nobody says it: 64 KiB.
+const GAP: BlockCount = BlockCount(16);
+/// The length of a long write where nobody says it: 256 KiB.
+const LARGE: BlockCount = BlockCount(64);
 
 /// Settings of a layer with so many slots, on a drive that is shrunk `scale` times.
 pub(super) fn layer_settings(
@@ -38,6 +45,11 @@ pub(super) fn layer_settings(
             after_blocks,
             after_max_blocks: from.bypass_after_max.map_or(after_blocks, blocks),
             min_blocks: from.bypass_min.map_or(usual.min_blocks, at_least),
+            classes: from.bypass_streams.map(|streams| StreamClasses {
+                streams: streams as u32,
+                gap_blocks: from.bypass_gap.map_or(GAP, blocks),
+                large_blocks: from.bypass_large.map_or(LARGE, at_least),
+            }),
         });
     }
     settings.map_journal = MapJournalSettings {

@@ -375,3 +375,96 @@ impl Reported for Facts {
         boundary.into_iter().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{BuildOptions, Plan, StackConfig};
+    use imbrex_core::buffer::ContentKind;
+
+    /// A disk of 4 MiB with a scheduler that has such keys, and a slice above.
+    fn build(keys: &str) -> Result<(), String> {
+        built(&format!(
+            "name = 'queued'\n[[node]]\nname = 'disk'\nkind = 'disk'\ndrive = 'tiny-cmr'\n\
+             [[node]]\nname = 'queue'\nkind = 'scheduler'\nbelow = 'disk'\n{keys}\n\
+             [[node]]\nname = 'part'\nkind = 'slice'\nbelow = 'queue'\noffset = '64KiB'\nsize = '64KiB'\n"
+        ))
+    }
+
+    fn built(text: &str) -> Result<(), String> {
+        let config =
+            StackConfig::from_text("file.toml", text, &[]).map_err(|error| error.to_string())?;
+        Plan::new(&config, &BuildOptions::simulate(1))
+            .and_then(|plan| plan.build(None, None, ContentKind::Counted))
+            .map_err(|error| error.to_string())
+            .map(|_| ())
+    }
+
+    #[test]
+    fn every_policy_takes_its_keys() {
+        for keys in [
+            "policy = 'fcfs'\ndevice_depth = 4",
+            "policy = 'deadline'",
+            "policy = 'sstf'\nmax_wait_ms = 20",
+            "policy = 'look'\nmax_wait_ms = 'none'",
+            "policy = 'c-look'",
+            "policy = 'area-c-look'",
+            "policy = 'area-c-look'\nquota = 1\nboundary = '4KiB'",
+            "policy = 'area-c-look'\nquota = 'none'\nmax_wait_ms = 1000",
+            "policy = 'area-c-look'\nquota = '1MiB'\nquota_unit = 'bytes'",
+            "policy = 'area-c-look'\nquota = 4096\nquota_unit = 'bytes'",
+        ] {
+            assert_eq!(build(keys), Ok(()), "{keys}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        for (keys, expected) in [
+            ("policy = 'scan'", "it would choose as look does"),
+            ("policy = 'c-scan'", "it would choose as c-look does"),
+            ("policy = 'sptf'", "it belongs to a drive"),
+            ("policy = 'elevator'", "accepted: \"fcfs\", \"sstf\""),
+            ("policy = 'area-c-look'\nquota = 0", "quota = 0; accepted: 1 or more"),
+            (
+                "policy = 'area-c-look'\nquota = '1MiB'",
+                "quota_unit = \"requests\"; accepted: a number of",
+            ),
+            ("policy = 'area-c-look'\nquota_unit = 'bytes'", "without a quota"),
+            (
+                "policy = 'c-look'\nquota = 3",
+                "quota with policy = \"c-look\"; accepted: with \"area-c-look\"",
+            ),
+            ("policy = 'fcfs'\nboundary = '4KiB'", "boundary with policy = \"fcfs\""),
+            ("policy = 'deadline'\nmax_wait_ms = 3", "max_wait_ms with policy = \"deadline\""),
+            ("policy = 'look'\nmax_wait_ms = 0", "max_wait_ms = 0; accepted: 1 to 3600000"),
+            ("policy = 'area-c-look'\nboundary = '0'", "boundary = \"0"),
+            ("policy = 'area-c-look'\nboundary = '1TiB'", "boundary = \"1 TiB\" on a disk of"),
+            ("policy = 'fcfs'\ndevice_depth = 0", "device_depth = 0"),
+        ] {
+            let error = build(keys).expect_err(keys);
+            assert!(error.contains(expected), "{keys}: {error}");
+        }
+    }
+
+    #[test]
+    fn it_stands_on_a_disk_alone() {
+        let disk = "[[node]]\nname = 'disk'\nkind = 'disk'\ndrive = 'tiny-cmr'\n";
+        let queue = |name: &str, below: &str| {
+            format!(
+                "[[node]]\nname = '{name}'\nkind = 'scheduler'\nbelow = '{below}'\npolicy = 'fcfs'\n"
+            )
+        };
+        let text = format!("name = 's'\n{disk}{}{}", queue("one", "disk"), queue("two", "one"));
+        let error = built(&text).unwrap_err();
+        assert!(
+            error
+                .contains("node `two`: it stands on `one` of kind \"scheduler\"; accepted: a disk"),
+            "{error}"
+        );
+        let span = "[[node]]\nname = 'all'\nkind = 'span'\nbelow = ['one', 'two']\n";
+        let text =
+            format!("name = 's'\n{disk}{}{}{span}", queue("one", "disk"), queue("two", "disk"));
+        let error = built(&text).unwrap_err();
+        assert!(error.contains("node `disk` is below more than one node"), "{error}");
+    }
+}

@@ -41,6 +41,7 @@ mod areas;
 mod block_map;
 mod checkpoint;
 mod checksums;
+mod classifier;
 mod cleaner;
 mod cleaning_policy;
 pub mod codec;
@@ -82,5 +83,5 @@ pub use layout_error::LayoutError;
 pub use settings::{
     BlockingCleaning, BypassSettings, CoveredBlocks, HostAware, IdleCleaning, IdlePiece,
     MapJournalSettings, OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod,
-    RewriteSettings, TrimMethod, UpdateMethod, Victim,
+    RewriteSettings, StreamClasses, TrimMethod, UpdateMethod, Victim,
 };

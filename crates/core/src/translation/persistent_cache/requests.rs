@@ -24,6 +24,8 @@ pub(super) struct Job {
     pub progress: u64,
     /// From which block of a write on its stream is long enough to go around the log.
     pub around_from: u64,
+    /// Blocks of it went to the log, though it is sequential.
+    pub is_in_log: bool,
     /// The log position it holds.
     pub hold: Option<u64>,
     /// The zeroes that a zero writes which is served like a write.
@@ -40,6 +42,7 @@ impl Job {
             result: Ok(()),
             progress: 0,
             around_from: NEVER,
+            is_in_log: false,
             hold: None,
             zeroes: BufferSlice::EMPTY,
         }

@@ -170,6 +170,19 @@ pub struct BypassSettings {
     pub after_max_blocks: BlockCount,
     /// Shortest write of it that may.
     pub min_blocks: BlockCount,
+    /// Instead of streams that have lasted: writes that are sequential by themselves.
+    pub classes: Option<StreamClasses>,
+}
+
+/// Which writes are sequential by themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StreamClasses {
+    /// Streams that are followed, at least 1.
+    pub streams: u32,
+    /// How far behind the end of a stream a write that goes on with it may begin.
+    pub gap_blocks: BlockCount,
+    /// A write of so many blocks is sequential at once.
+    pub large_blocks: BlockCount,
 }
 
 impl BypassSettings {
@@ -179,6 +192,7 @@ impl BypassSettings {
             after_blocks,
             after_max_blocks: after_blocks,
             min_blocks: BlockCount::ZERO,
+            classes: None,
         }
     }
 }

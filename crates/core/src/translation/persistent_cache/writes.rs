@@ -1,6 +1,7 @@
 //! Writes that are not issued in full, and writes in flight.
 
 use super::block_map::SUPERSEDES_NOTHING;
+use super::classifier::Classifier;
 use super::settings::BypassSettings;
 use super::streams::Streams;
 use crate::map::BandId;
@@ -26,6 +27,8 @@ pub(super) struct Writes {
     waiting_since: Option<Instant>,
     /// None where all writes go to the log.
     pub streams: Option<Streams>,
+    /// Of writes that go around the log one by one.
+    pub classifier: Option<Classifier>,
     /// Writes to the log and of the bypass that are in flight, and their blocks.
     in_flight: u32,
     blocks_in_flight: u64,
@@ -41,7 +44,10 @@ impl Writes {
         Writes {
             queue: VecDeque::new(),
             waiting_since: None,
-            streams: bypass.map(|bypass| Streams::new(bypass, has_records)),
+            streams: bypass
+                .filter(|bypass| bypass.classes.is_none())
+                .map(|bypass| Streams::new(bypass, has_records)),
+            classifier: bypass.and_then(|bypass| bypass.classes).map(Classifier::new),
             in_flight: 0,
             blocks_in_flight: 0,
             bypassing: Vec::new(),

@@ -7,8 +7,8 @@ use super::{
 use imbrex_core::rng::Rng;
 use imbrex_core::translation::{
     BlockingCleaning, BypassSettings, CoveredBlocks, IdleCleaning, IdlePiece, MapJournalSettings,
-    OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings, TrimMethod,
-    UpdateMethod, Victim,
+    OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings,
+    StreamClasses, TrimMethod, UpdateMethod, Victim,
 };
 use imbrex_core::units::{BlockCount, Duration};
 
@@ -51,6 +51,11 @@ fn any_settings(rng: &mut Rng) -> PersistentCacheSettings {
             after_blocks: BlockCount(one_of(rng, [0, 3, 12])),
             min_blocks: BlockCount(rng.below(5)),
             after_max_blocks: BlockCount(12),
+            classes: one_of(rng, [false, false, true]).then(|| StreamClasses {
+                streams: one_of(rng, [1, 4]),
+                gap_blocks: BlockCount(rng.below(4)),
+                large_blocks: BlockCount(one_of(rng, [0, 3, 9])),
+            }),
         }),
         trim: one_of(rng, [TrimMethod::None, TrimMethod::FromLog, TrimMethod::Frees]),
         rewrite: RewriteSettings {

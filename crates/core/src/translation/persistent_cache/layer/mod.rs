@@ -250,7 +250,7 @@ impl Layer for PersistentCache {
         if let Some(waiting) = &mut self.awaiting_format {
             return waiting.push(request);
         }
-        let job = self.take_in(request);
+        let job = self.take_in(request, ctx);
         if request.operation == Operation::Flush {
             // Every write that completed before has been handed to the disk.
             match self.cleaner.holds_requests() {

@@ -1,6 +1,7 @@
 //! How a request is taken in, begun and answered.
 
 use super::PersistentCache;
+use crate::counters::Counter;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -9,15 +10,27 @@ use crate::operation::{Operation, Request};
 use crate::planted::PlantedBug;
 use crate::translation::persistent_cache::cleaning_policy::Arrival;
 use crate::translation::persistent_cache::conduct::ZeroOrder;
+use crate::translation::persistent_cache::streams::NEVER;
 
 impl PersistentCache {
     /// Takes in a request: a band rewrite in idle time stops at its next chunk, or finishes.
-    pub(super) fn take_in(&mut self, request: Request) -> u32 {
+    pub(super) fn take_in(&mut self, request: Request, ctx: &mut Context<'_>) -> u32 {
         self.cleaner.request_arrived();
         if self.alarms.request_arrived() {
             self.stop_idle_rewrite();
         }
         let job = self.requests.add(request);
+        if let (Some(classifier), Operation::Write { .. }) =
+            (&mut self.writes.classifier, request.operation)
+        {
+            let is_sequential = classifier.follow(request.extent);
+            self.requests.get_mut(job).around_from = if is_sequential { 0 } else { NEVER };
+            let class = match is_sequential {
+                true => Counter::SequentialRequests,
+                false => Counter::RandomRequests,
+            };
+            ctx.count(class, 1);
+        }
         if let Some(streams) = &mut self.writes.streams {
             match request.operation {
                 Operation::Write { .. } => {

@@ -111,8 +111,23 @@ impl PersistentCache {
                 let zeroes = self.requests.get(job).zeroes.blocks;
                 first.blocks = first.blocks.min(BlockCount(u64::from(zeroes)));
             }
-            self.append_to_log(job, first, ctx)
+            let appended = self.append_to_log(job, first, ctx);
+            if matches!(appended, FirstBlocks::Issued(_)) {
+                self.count_sequential_to_log(job, ctx);
+            }
+            appended
         })
+    }
+
+    /// Counts a sequential write of which blocks go to the log all the same, once.
+    fn count_sequential_to_log(&mut self, job: u32, ctx: &mut Context<'_>) {
+        if self.writes.classifier.is_some() {
+            let entry = self.requests.get_mut(job);
+            if entry.around_from == 0 && !entry.is_in_log {
+                entry.is_in_log = true;
+                ctx.count(Counter::SequentialToLog, 1);
+            }
+        }
     }
 
     /// True while writes wait for the map to be written out, which begins when it is due.
