@@ -18,7 +18,7 @@ use imbrex_drives::keys;
 use imbrex_drives::quantity::{Rate, Size};
 use imbrex_drives::{
     AnyWord, AreaUse, Direction, DiskDesign, DiskOptions, DiskStatistics, Drive, MediaModel, OnOff,
-    OperationKind, Word,
+    OperationKind, Scheduler as DriveScheduler, Word,
 };
 use imbrex_report::{ByCause, Cell, Column, DiskAreaUse, DiskUse, TableOfKind, rates};
 use std::path::PathBuf;
@@ -52,6 +52,10 @@ keys! {
         backing: Option<String> => "a path", "a file `NAME.img` in the data directory";
         /// Simulated: whether the drive answers writes before they are on the medium.
         write_cache: Option<bool> => "`true`, `false`", "as the drive file says";
+        /// Simulated: in which order the drive serves the commands that it has, instead of as its file says: the one
+        /// that it reaches first, or the oldest.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        scheduler: Option<DriveScheduler> => r#"`"sptf"`, `"fcfs"`, with a drive that rotates"#, "as the drive file says";
         /// Simulated: whether the arm waits until a block comes round. `"off"` leaves rotational
         /// latency out; seeks, head switches, settling, transfers and the electronics take as long as
         /// before. It shows what a prototype measures that only remaps addresses of a conventional
@@ -153,6 +157,7 @@ impl Node for DiskConfig {
                 ),
             ));
         }
+        let drive = &self.scheduled(drive)?;
         let (drive, inside) = match self.translation {
             Some(Word(DiskTranslation::DriveManaged)) => {
                 seen_by_host(&self.name, drive, asked, world)?
@@ -174,6 +179,24 @@ impl Node for DiskConfig {
         }
         let planned = PlannedDisk { config: self.clone(), drive, inside, asked };
         Ok((Box::new(planned), vec![]))
+    }
+}
+
+impl DiskConfig {
+    /// The drive with the order of commands that the node states.
+    fn scheduled(&self, drive: &Drive) -> Result<Drive, ConfigError> {
+        let mut drive = drive.clone();
+        if let Some(scheduler) = self.scheduler {
+            let Some(queue) = &mut drive.model.queue else {
+                let words = format!(
+                    "scheduler is about a drive that rotates, and the drive `{}` does not; accepted: no such key",
+                    drive.model.name
+                );
+                return Err(wrong(&self.name, &words));
+            };
+            queue.scheduler = scheduler;
+        }
+        Ok(drive)
     }
 }
 

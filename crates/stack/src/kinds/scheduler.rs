@@ -467,4 +467,19 @@ mod tests {
         let error = built(&text).unwrap_err();
         assert!(error.contains("node `disk` is below more than one node"), "{error}");
     }
+
+    #[test]
+    fn a_disk_states_the_order_of_its_drive() {
+        let disk = |drive: &str, scheduler: &str| {
+            built(&format!(
+                "name = 's'\n[[node]]\nname = 'disk'\nkind = 'disk'\ndrive = '{drive}'\nscheduler = '{scheduler}'\n"
+            ))
+        };
+        assert_eq!(disk("tiny-cmr", "fcfs"), Ok(()));
+        assert_eq!(disk("tiny-cmr", "sptf"), Ok(()));
+        let error = disk("tiny-flash", "fcfs").unwrap_err();
+        assert!(error.contains("node `disk`: scheduler is about a drive that rotates"), "{error}");
+        let error = disk("tiny-cmr", "look").unwrap_err();
+        assert!(error.contains("`sptf` or `fcfs`"), "{error}");
+    }
 }
