@@ -330,6 +330,10 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 let stream = (self.records_read - 1) % self.streams.len().max(1) as u64;
                 Ok(windows.iter().cycle().nth(stream as usize))
             }
+            Windows::InTurn(windows) => {
+                let turn = (self.records_read - 1) % windows.len().max(1) as u64;
+                Ok(windows.get(turn as usize))
+            }
             Windows::OfSources(windows) => match windows.get(usize::from(record.device)) {
                 Some(window) => Ok(Some(window)),
                 None => Err(ReplayError::NoWindow {

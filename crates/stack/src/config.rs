@@ -54,7 +54,7 @@ impl ConfigError {
 }
 
 /// The ready-made stacks, in the order in which they are listed: the compared ones come first.
-const READY_MADE: [(&str, &str); COMPARED + 17] = [
+const READY_MADE: [(&str, &str); COMPARED + 18] = [
     ("cmr-only", include_str!("../../../stacks/cmr-only.toml")),
     ("smr-only", include_str!("../../../stacks/smr-only.toml")),
     ("lru", include_str!("../../../stacks/lru.toml")),
@@ -80,6 +80,7 @@ const READY_MADE: [(&str, &str); COMPARED + 17] = [
     ("split-local", include_str!("../../../stacks/split-local.toml")),
     ("split-dedicated", include_str!("../../../stacks/split-dedicated.toml")),
     ("four-disks", include_str!("../../../stacks/four-disks.toml")),
+    ("four-disks-equal", include_str!("../../../stacks/four-disks-equal.toml")),
 ];
 
 /// How many of the ready-made stacks are compared when none is named: those on one drive.

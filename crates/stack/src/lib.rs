@@ -32,7 +32,7 @@ pub use drive_stack::library_drives;
 pub use kinds::{
     CacheConfig, CacheKeys, DescribeDisk, Destage, DiskConfig, DiskMedia, Facts, Keeps, KindKeys,
     LogUse, NodeConfig, PersistentCacheConfig, Place, PolicyConfig, PoreConfig, PortNodes,
-    SliceConfig, SpanConfig, TranslationFacts, Windows, kinds, policy_key,
+    SliceConfig, SpanConfig, TranslationFacts, Windows, WindowsBy, kinds, policy_key,
 };
 pub use members::StackMember;
 pub use no_cleaning::PastRun;

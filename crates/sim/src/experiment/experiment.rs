@@ -136,7 +136,7 @@ pub struct WorkloadConfig {
     /// Issue in this many streams.
     pub streams: Option<u32>,
     /// Windows of the span at the top of the stack: stream k has window k modulo their number as its
-    /// device.
+    /// device; without streams request k has.
     #[serde(default)]
     pub windows: Vec<String>,
     /// What to do with addresses beyond the device.
@@ -425,11 +425,6 @@ impl WorkloadConfig {
                 .into());
             }
         };
-        if !self.windows.is_empty() && self.streams.is_none() {
-            return Err(
-                wrong("windows belong to streams; accepted: together with `streams`").into()
-            );
-        }
         let fit = match self.fit {
             None => Fit::Refuse,
             Some(FitConfig::Wrap) => Fit::Wrap,

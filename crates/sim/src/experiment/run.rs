@@ -16,10 +16,10 @@ use imbrex_core::engine::Engine;
 use imbrex_core::extent::Extent;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
-use imbrex_report::{Recorder, Report, Run, SimulationCost, WorkloadKind};
+use imbrex_report::{Recorder, ReplayMode, Report, Run, SimulationCost, WorkloadKind};
 use imbrex_stack::{
     ArrayObserver, BuildOptions, Built, CollectionObserver, ConfigError, Describe, FillObserver,
-    Footprint, GaugeObserver, PastRun, Plan, StackConfig,
+    Footprint, GaugeObserver, PastRun, Plan, StackConfig, WindowsBy,
 };
 use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceRecord};
 use std::cell::RefCell;
@@ -499,12 +499,13 @@ fn windows_of(case: &Case, describe: &Describe) -> Result<Windows, ConfigError> 
         known.push(StreamWindow { name: (*name).to_owned(), extent: Extent::new(end, blocks) });
         end += blocks;
     }
-    if own.is_by_source {
+    if own.by != WindowsBy::Address {
         return match case.windows.first() {
+            None if own.by == WindowsBy::Turn => Ok(Windows::InTurn(known)),
             None => Ok(Windows::OfSources(known)),
             Some(name) => Err(ConfigError::words(format!(
-                "windows: `{name}`: the device of system `{}` has a window for each source, which no stream \
-                 can have too; accepted: no windows, or a node of kind \"span\" at its top",
+                "windows: `{name}`: the device of system `{}` deals requests to its windows itself, so no \
+                 stream can have one; accepted: no windows, or a node of kind \"span\" at its top",
                 case.config.name
             ))),
         };
@@ -521,7 +522,11 @@ fn windows_of(case: &Case, describe: &Describe) -> Result<Windows, ConfigError> 
             ))
         })
     });
-    Ok(Windows::OfStreams(named.collect::<Result<_, _>>()?))
+    let named = named.collect::<Result<_, _>>()?;
+    Ok(match case.replay.mode {
+        ReplayMode::Streams { .. } => Windows::OfStreams(named),
+        _ => Windows::InTurn(named),
+    })
 }
 
 /// The kind as reports call it.

@@ -13,7 +13,9 @@ use imbrex_core::operation::Completion;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, Duration, Instant};
-use imbrex_stack::{BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig};
+use imbrex_stack::{
+    BuildOptions, Built, ConfigError, Describe, Footprint, Plan, StackConfig, WindowsBy,
+};
 
 /// Why jobs could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +82,7 @@ impl Session {
         jobs: &[Job],
     ) -> Result<Session, SessionError> {
         let top = config.top();
-        if top.windows().is_some_and(|windows| windows.is_by_source) {
+        if top.windows().is_some_and(|windows| windows.by != WindowsBy::Address) {
             return Err(ConfigError::words(format!(
                 "node `{}`: kind = \"{}\" takes no job: its requests have one address space and no \
                  device number to choose a node by; accepted: kind = \"span\"",

@@ -13,6 +13,8 @@ pub enum Windows {
     None,
     /// Those of stream k start in window k modulo their number.
     OfStreams(Vec<StreamWindow>),
+    /// Record k is for window k modulo their number.
+    InTurn(Vec<StreamWindow>),
     /// Those of the records of source k, which is their device number, start in window k.
     OfSources(Vec<StreamWindow>),
 }

@@ -194,7 +194,24 @@ fn a_record_without_a_node_and_one_beyond_it_are_refused_in_words() {
         "{refused}"
     );
     let refused = replay(dedicated(&["1 MiB"; 3]), TRACE, &["disk-0"]).expect_err("streams");
-    assert!(refused.contains("has a window for each source"), "{refused}");
+    assert!(refused.contains("deals requests to its windows itself"), "{refused}");
+}
+
+/// The third volume's request goes to the third node, the next one to the first again; a span does the same with the
+/// windows that a workload names.
+#[test]
+fn requests_are_dealt_to_nodes_in_turn() {
+    let in_turn = disks(&["1 MiB"; 3], "kind = \"dedicated\"\nby = \"turn\"");
+    let span = disks(&["1 MiB"; 3], "kind = \"span\"");
+    let names = ["disk-0", "disk-1", "disk-2"];
+    for (text, windows) in [(in_turn, &[][..]), (span, &names[..])] {
+        let run = replay(config(&text), TRACE, windows).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(names.map(|name| run.nodes[name]["written_blocks"]), [2, 2, 3], "{text}");
+        assert_eq!(names.map(|name| run.nodes[name]["read_blocks"]), [0, 1, 0], "{text}");
+    }
+    let two = disks(&["1 MiB", "8 KiB", "1 MiB"], "kind = \"dedicated\"\nby = \"turn\"");
+    let refused = replay(config(&two), &TRACE.replace(",0,8192,", ",4096,8192,"), &[]);
+    assert!(refused.expect_err("behind it").contains("ends beyond the window `disk-1` of"));
 }
 
 #[test]

@@ -1,26 +1,39 @@
-//! Nodes joined one after another, where the requests of each source go to one of them.
+//! Nodes joined one after another, where the requests of each source go to one of them, or each request in its turn.
 
-use super::ports::PortNodes;
-use super::{Asked, Keeps, Kind, Node, Place, Planned, SpanConfig, Windows, World};
+use super::ports::{BelowNodes, PortNodes};
+use super::span::JoinedPorts;
+use super::{Asked, Keeps, Kind, Node, Place, Planned, SpanConfig, Windows, WindowsBy, World};
 use crate::config::ConfigError;
 use imbrex_core::units::BlockCount;
-use imbrex_drives::keys::{Key, KeyError, Keys};
-use serde::Serialize;
+use imbrex_drives::{AnyWord, Word, keys};
 
-/// A span whose windows are devices of a trace. It is simulated alone.
-#[derive(Clone, Debug, Serialize)]
-#[serde(transparent)]
-pub struct DedicatedConfig(SpanConfig);
-
-impl Keys for DedicatedConfig {
-    const NAMES: &'static [&'static str] = SpanConfig::NAMES;
-
-    fn keys() -> Vec<Key> {
-        SpanConfig::keys()
+keys! {
+    /// A span whose windows are devices of a trace, or take requests in turn. It is simulated alone.
+    pub struct DedicatedConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// The nodes, that of device 0 first.
+        below: BelowNodes<JoinedPorts> => "a list of 1 to 64 names";
+        /// Which requests each node gets: those of the device of the trace with its number, or one after the other in
+        /// turn, whatever their device.
+        by: Word<DealtBy> = Word(DealtBy::Device) => AnyWord;
     }
+}
 
-    fn read(table: toml::Table) -> Result<DedicatedConfig, KeyError> {
-        SpanConfig::read(table).map(DedicatedConfig)
+imbrex_core::words! {
+    /// Which requests a dedicated node gets.
+    pub enum DealtBy {
+        /// Those of the device with its number.
+        Device = "device",
+        /// Each in its turn.
+        Turn = "turn",
+    }
+}
+
+impl DedicatedConfig {
+    /// The nodes as a span joins them.
+    fn span(&self) -> SpanConfig {
+        SpanConfig { name: self.name.clone(), below: self.below.clone() }
     }
 }
 
@@ -31,11 +44,11 @@ impl Kind for DedicatedConfig {
 
 impl Node for DedicatedConfig {
     fn name(&self) -> &str {
-        &self.0.name
+        &self.name
     }
 
     fn ports(&self) -> Vec<PortNodes<'_>> {
-        self.0.ports()
+        self.below.ports()
     }
 
     fn moves_addresses(&self) -> bool {
@@ -43,7 +56,11 @@ impl Node for DedicatedConfig {
     }
 
     fn windows(&self) -> Option<Windows<'_>> {
-        Some(Windows { is_by_source: true, ..self.0.windows()? })
+        let by = match self.by.0 {
+            DealtBy::Device => WindowsBy::Source,
+            DealtBy::Turn => WindowsBy::Turn,
+        };
+        Some(Windows { nodes: self.below(), by })
     }
 
     fn check_place(&self, user: Option<&str>) -> Result<(), String> {
@@ -52,7 +69,7 @@ impl Node for DedicatedConfig {
             Some(user) => Err(format!(
                 "node `{}`: kind = \"dedicated\" below `{user}`, whose operations are of no device of a \
                  trace; accepted: at the top of the stack, or kind = \"span\"",
-                self.0.name
+                self.name
             )),
         }
     }
@@ -62,7 +79,7 @@ impl Node for DedicatedConfig {
             "node `{}`: kind = \"dedicated\" cannot be served: requests of a client have one address \
              space and no device number to choose a node by; accepted: kind = \"span\", where each node \
              below is an export of its own too (imbrex compare takes \"dedicated\")",
-            self.0.name
+            self.name
         ))
     }
 
@@ -71,7 +88,7 @@ impl Node for DedicatedConfig {
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
-        self.0.room(world, scale)
+        self.span().room(world, scale)
     }
 
     fn plan(
@@ -79,6 +96,6 @@ impl Node for DedicatedConfig {
         asked: Asked,
         world: &World<'_>,
     ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
-        self.0.plan(asked, world)
+        self.span().plan(asked, world)
     }
 }

@@ -40,6 +40,17 @@ pub enum Keeps {
 pub struct Windows<'a> {
     /// The names of the nodes.
     pub nodes: Vec<&'a str>,
-    /// The requests of each source go to one of them.
-    pub is_by_source: bool,
+    /// Which requests go to which of them.
+    pub by: WindowsBy,
+}
+
+/// Which requests go to which window of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WindowsBy {
+    /// Those to its addresses.
+    Address,
+    /// Those of the source with its number, at addresses of the window.
+    Source,
+    /// One after the other in turn, at addresses of the window.
+    Turn,
 }

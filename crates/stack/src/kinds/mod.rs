@@ -33,7 +33,7 @@ mod stripe;
 mod write_back_cache;
 
 pub use disk::{DescribeDisk, DiskConfig};
-pub use keeps::{Keeps, Windows};
+pub use keeps::{Keeps, Windows, WindowsBy};
 pub use memory::DiskMedia;
 pub(super) use memory::check_medium;
 pub use memory_buffer::MemoryBufferConfig;

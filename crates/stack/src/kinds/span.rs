@@ -3,7 +3,7 @@
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, several};
 use super::{
     Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Place, Planned, Reported, Windows,
-    World, Writer, wrong,
+    WindowsBy, World, Writer, wrong,
 };
 use crate::config::ConfigError;
 use imbrex_core::span::Span;
@@ -59,7 +59,7 @@ impl Node for SpanConfig {
     }
 
     fn windows(&self) -> Option<Windows<'_>> {
-        Some(Windows { nodes: self.below(), is_by_source: false })
+        Some(Windows { nodes: self.below(), by: WindowsBy::Address })
     }
 
     fn keeps(&self) -> Result<Keeps, ConfigError> {
