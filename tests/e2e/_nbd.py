@@ -10,13 +10,14 @@ FUA = 1
 class Client:
     """One connection, one request at a time."""
 
-    def __init__(self, path):
+    def __init__(self, path, export=""):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(str(path))
         magic, have_option, _ = struct.unpack(">QQH", self._take(18))
         assert magic == 0x4E42444D41474943 and have_option == 0x49484156454F5054
-        # Fixed newstyle, no padding; then the default export by its empty name.
-        self.socket.sendall(struct.pack(">I", 3) + struct.pack(">QII", have_option, 1, 0))
+        # Fixed newstyle, no padding; then the export by its name, which is empty of the default one.
+        name = export.encode()
+        self.socket.sendall(struct.pack(">I", 3) + struct.pack(">QII", have_option, 1, len(name)) + name)
         self.size, self.flags = struct.unpack(">QH", self._take(10))
         self.cookie = 0
 

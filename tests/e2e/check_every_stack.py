@@ -14,6 +14,8 @@ from _serving import IMBREX, SCRATCH
 BLOCK = 4096
 # What is written to, and how large the images are, but for that of a span.
 SIZE = 64 << 20
+# Spans, which are as large as what they join.
+SPANS = ("spanned", "split", "split-local", "split-dedicated", "four-disks")
 # What has no image: the errors of `create` that say so.
 NO_IMAGE = ("cannot be served", "not created and served", "keeps no journal")
 
@@ -71,8 +73,7 @@ def main():
     for name in systems():
         data = SCRATCH / "data"
         shutil.rmtree(data, ignore_errors=True)
-        # A span is as large as what it joins.
-        size = () if name == "spanned" else ("--size", "64MiB")
+        size = () if name in SPANS else ("--size", "64MiB")
         made = run("create", name, "--data", data, *size)
         if made.returncode != 0:
             assert any(word in made.stderr for word in NO_IMAGE), f"{name}: {made.stderr}"
