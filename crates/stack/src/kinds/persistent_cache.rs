@@ -210,7 +210,12 @@ impl PersistentCacheConfig {
 
     fn planned(&self, asked: Asked, world: &World<'_>) -> Result<PlannedTranslation, ConfigError> {
         let model = &world.drive_below(self)?.model;
-        let settings = self.over(model.translation.clone().unwrap_or_default());
+        let mut of_drive = model.translation.clone().unwrap_or_default();
+        if self.bypass_streams.is_some() {
+            // The drive file says how long a stream lasts, where no write is judged by itself.
+            (of_drive.bypass_after, of_drive.bypass_after_max) = (None, None);
+        }
+        let settings = self.over(of_drive);
         let missing = |key: &str| {
             wrong(
                 &self.name,

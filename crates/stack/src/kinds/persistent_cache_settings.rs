@@ -83,6 +83,34 @@ mod tests {
     }
 
     #[test]
+    fn writes_that_are_judged_by_themselves_have_keys_of_their_own() {
+        let build = |drive: &str, settings: &[&str]| {
+            let parse = |text: &&str| Setting::parse(&format!("translation.{text}")).unwrap();
+            let settings: Vec<Setting> = settings.iter().map(parse).collect();
+            let options = BuildOptions { scale: 1024, ..BuildOptions::simulate(1) };
+            let config = StackConfig::of_drive(drive, &settings).unwrap();
+            let plan = Plan::new(&config, &options).map(|_| ());
+            plan.map_err(|error| error.to_string())
+        };
+        // The file of this drive has `bypass_after`.
+        assert_eq!(build("st8000as0002", &["bypass_streams=32", "bypass_gap=0"]), Ok(()));
+        for (settings, expected) in [
+            (
+                &["bypass_streams=32", "bypass_after=1MiB"][..],
+                "`bypass_after` is about streams that have lasted",
+            ),
+            (&["bypass_gap=4KiB"], "`bypass_gap` says which writes are sequential by themselves"),
+            (&["bypass_large=4KiB"], "`bypass_large` says which writes"),
+            (&["bypass_streams=0"], "bypass_streams = 0: accepted are 1 to 1024"),
+            (&["bypass_streams=1025"], "accepted are 1 to 1024"),
+            (&["bypass_streams=4", "bypass=off"], "accepted with bypass = \"on\""),
+        ] {
+            let error = build("st5000as0011", settings).unwrap_err();
+            assert!(error.contains(expected), "{settings:?}: {error}");
+        }
+    }
+
+    #[test]
     fn a_merge_buffer_is_refused_where_it_cannot_be_used() {
         for durable in [false, true] {
             assert_eq!(build(None, durable), Ok(()));
