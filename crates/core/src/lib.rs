@@ -20,6 +20,7 @@ pub mod durability;
 pub mod engine;
 pub mod error;
 pub mod extent;
+pub mod flush_failure;
 pub mod idle;
 pub mod joined;
 pub mod label;

@@ -9,43 +9,15 @@ use crate::command::{CommandId, OnReplacement};
 use crate::disk::{Geometry, Shingling, TrackTable};
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::flush_failure::FlushFailure;
 use crate::layer::{Context, Issue, Layer, Port};
 use crate::map::Slab;
 use crate::operation::{Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Lba};
 use crate::zone::{ZoneGeometry, part_of_report};
-use alloc::rc::Rc;
 use alloc::sync::Arc;
-use core::cell::Cell;
 use core::fmt;
-
-/// What all slices of one node know of its flushes: the first that failed, through whichever slice.
-///
-/// The system reports a failed flush once, to whoever asked. What the others have written may be
-/// gone with it, so their flushes must fail too.
-#[derive(Clone, Debug, Default)]
-pub struct FlushFailure(Rc<Cell<Option<IoError>>>);
-
-impl FlushFailure {
-    /// The flush that has failed, for an operation that such a failure concerns: a flush, or a forced write.
-    pub(crate) fn of(&self, operation: Operation) -> Option<IoError> {
-        let is_concerned = operation == Operation::Flush || operation.is_durable();
-        self.0.get().filter(|_| is_concerned)
-    }
-
-    /// A flush has ended with an error. The first one counts.
-    pub(crate) fn set(&self, error: IoError) {
-        if self.0.get().is_none() {
-            self.0.set(Some(error));
-        }
-    }
-
-    /// A new disk is there.
-    pub(crate) fn forget(&self) {
-        self.0.set(None);
-    }
-}
 
 /// Why a slice cannot be where it is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -296,10 +268,11 @@ impl Layer for Slice {
         let passed = self.passed.take(completion.tag.0 as u32);
         let mut result = completion.result;
         match (passed.operation, result) {
-            (Operation::Flush, Err(error)) => self.failure.set(error),
-            // The failure of one that was under way at the same time was told to that one alone.
-            (Operation::Flush, Ok(())) => {
-                result = self.failure(passed.operation, ctx).map_or(Ok(()), Err);
+            (Operation::Flush, _) => {
+                let told = self.failure.flush_ended(result);
+                if !ctx.is_planted(PlantedBug::SliceFlushFailureForgotten) {
+                    result = told;
+                }
             }
             (Operation::ZoneReport, Ok(())) => self.move_report(passed, ctx),
             _ => {}

@@ -87,42 +87,6 @@ impl TranslationSettings {
         }
     }
 
-    /// Refuses keys of the bypass that do nothing, or cannot be.
-    pub fn check_bypass(&self) -> Result<(), String> {
-        let Some(streams) = self.bypass_streams else {
-            let limits = [
-                ("bypass_gap", self.bypass_gap.is_some()),
-                ("bypass_large", self.bypass_large.is_some()),
-            ];
-            return match limits.into_iter().find(|(_, is_stated)| *is_stated) {
-                Some((key, _)) => Err(format!(
-                    "`{key}` says which writes are sequential by themselves, and `bypass_streams` is not there: \
-                     accepted together with it"
-                )),
-                None => Ok(()),
-            };
-        };
-        let of_lasting = [
-            ("bypass_after", self.bypass_after.is_some()),
-            ("bypass_after_max", self.bypass_after_max.is_some()),
-        ];
-        if let Some((key, _)) = of_lasting.into_iter().find(|(_, is_stated)| *is_stated) {
-            return Err(format!(
-                "`{key}` is about streams that have lasted, and `bypass_streams = {streams}` about each write by \
-                 itself: accepted is one of both"
-            ));
-        }
-        if self.bypass != Some(Word(OnOff::On)) {
-            return Err(format!(
-                "bypass_streams = {streams} without a bypass: accepted with bypass = \"on\""
-            ));
-        }
-        if !(1..=1024).contains(&streams) {
-            return Err(format!("bypass_streams = {streams}: accepted are 1 to 1024"));
-        }
-        Ok(())
-    }
-
     /// Refuses a key about idle cleaning where nothing says whether there is any.
     pub fn check_cleaning(&self) -> Result<(), String> {
         let keys = [

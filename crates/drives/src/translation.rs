@@ -2,6 +2,7 @@
 
 use crate::keys::Keys;
 use crate::quantity::{QuantityError, Size};
+use crate::words::{OnOff, Word};
 use serde::de::{Error as _, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -137,6 +138,42 @@ translation_keys! {
 }
 
 impl TranslationSettings {
+    /// Refuses keys of the bypass that do nothing, or cannot be.
+    pub fn check_bypass(&self) -> Result<(), String> {
+        let Some(streams) = self.bypass_streams else {
+            let limits = [
+                ("bypass_gap", self.bypass_gap.is_some()),
+                ("bypass_large", self.bypass_large.is_some()),
+            ];
+            return match limits.into_iter().find(|(_, is_stated)| *is_stated) {
+                Some((key, _)) => Err(format!(
+                    "`{key}` says which writes are sequential by themselves, and `bypass_streams` is not there: \
+                     accepted together with it"
+                )),
+                None => Ok(()),
+            };
+        };
+        let of_lasting = [
+            ("bypass_after", self.bypass_after.is_some()),
+            ("bypass_after_max", self.bypass_after_max.is_some()),
+        ];
+        if let Some((key, _)) = of_lasting.into_iter().find(|(_, is_stated)| *is_stated) {
+            return Err(format!(
+                "`{key}` is about streams that have lasted, and `bypass_streams = {streams}` about each write by \
+                 itself: accepted is one of both"
+            ));
+        }
+        if self.bypass != Some(Word(OnOff::On)) {
+            return Err(format!(
+                "bypass_streams = {streams} without a bypass: accepted with bypass = \"on\""
+            ));
+        }
+        if !(1..=1024).contains(&streams) {
+            return Err(format!("bypass_streams = {streams}: accepted are 1 to 1024"));
+        }
+        Ok(())
+    }
+
     /// The settings that a table of keys states, and those of `drive` where it is silent. The table may have
     /// other keys.
     ///

@@ -1,4 +1,5 @@
-//! C-LOOK by areas: the revised C-LOOK of "A Method to Reduce Read/Write Head Movement for SMR Disks" (section 4.3).
+//! C-LOOK by areas: the revised C-LOOK of "A Method to Reduce Read/Write Head Movement for SMR Disks" (chapter 4,
+//! figures 4.4 and 4.5).
 
 use super::policy::{Choice, Why};
 use super::waiting::{Waiting, lowest, next_or_lowest, ready};

@@ -7,11 +7,11 @@ use crate::command::{CommandId, OnReplacement};
 use crate::counters::Counter;
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::flush_failure::FlushFailure;
 use crate::layer::{Context, Issue, Layer, Port};
 use crate::map::{ExtentLocks, Slab};
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
-use crate::slice::FlushFailure;
 use crate::units::{Duration, Lba};
 use alloc::vec::Vec;
 
@@ -85,7 +85,7 @@ impl Scheduler {
             && let Some(Choice { place, why }) = self.choose(ctx)
         {
             let request = self.waiting.remove(place);
-            if why != Why::Age || self.settings.max_wait.is_none() {
+            if why != Why::Age {
                 self.settings.policy.dispatched(&request);
             }
             count(place, why, ctx);
@@ -157,9 +157,7 @@ impl Layer for Scheduler {
         let passed = self.passed.take(number);
         let mut result = completion.result;
         if passed.operation == Operation::Flush {
-            result.err().into_iter().for_each(|error| self.failure.set(error));
-            // The failure of one that was under way at the same time was told to that one alone.
-            result = self.failure.of(passed.operation).map_or(Ok(()), Err);
+            result = self.failure.flush_ended(result);
         } else {
             self.in_flight -= 1;
             let waiting = &mut self.waiting;

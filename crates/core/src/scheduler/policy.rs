@@ -83,7 +83,7 @@ impl Policy {
         }
     }
 
-    /// A request has gone to the disk that the policy had chosen.
+    /// A request has gone to the disk in its turn, and not because it had waited for too long.
     pub fn dispatched(&mut self, request: &Waiting) {
         if let Policy::AreaCLook(areas) = self {
             areas.dispatched(request);

@@ -4,10 +4,11 @@ use crate::common::harness::{MemoryDisk, Step, play, random_steps};
 use imbrex_core::disk::Shingling::{Apart, Downwards, Upwards};
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::extent::Extent;
+use imbrex_core::flush_failure::FlushFailure;
 use imbrex_core::map::BandTable;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
-use imbrex_core::slice::{FlushFailure, Slice, SliceError};
+use imbrex_core::slice::{Slice, SliceError};
 use imbrex_core::span::Span;
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::translation::{

@@ -73,7 +73,7 @@ fn wrong_of(schedules: u64, plant: Option<PlantedBug>) -> u64 {
     for seed in 0..schedules {
         let mut rng = Rng::new(seed, 8);
         let script = script(&mut rng);
-        let [policy] = [policies()[rng.below(6) as usize].clone()];
+        let policy = policies()[rng.below(6) as usize].clone();
         let world = World {
             max_wait: (rng.below(2) == 0).then_some(Duration(1 + rng.below(3000))),
             device_depth: 1 + rng.below(4) as u32,
@@ -110,7 +110,7 @@ fn the_wait_of_a_request_is_bounded() {
     let mut forced = 0;
     for seed in 0..1000 {
         let mut rng = Rng::new(seed, 9);
-        let script: Vec<Asked> = script(&mut rng).into_iter().collect();
+        let script = script(&mut rng);
         let policy = match rng.below(4) {
             0 => Policy::Sstf,
             1 => Policy::Look { is_upwards: true },

@@ -75,9 +75,13 @@ impl Node for DedicatedConfig {
     }
 
     fn refused_by_serving(&self) -> Option<String> {
+        let why = match self.by.0 {
+            DealtBy::Device => "and no device number to choose a node by",
+            DealtBy::Turn => "and find what they wrote at one place, whatever their turn",
+        };
         Some(format!(
             "node `{}`: kind = \"dedicated\" cannot be served: requests of a client have one address \
-             space and no device number to choose a node by; accepted: kind = \"span\", where each node \
+             space {why}; accepted: kind = \"span\", where each node \
              below is an export of its own too (imbrex compare takes \"dedicated\")",
             self.name
         ))

@@ -12,7 +12,7 @@ use super::{
 use crate::config::ConfigError;
 use imbrex_core::counters::Counter;
 use imbrex_core::disk::{Geometry, Survival};
-use imbrex_core::slice::FlushFailure;
+use imbrex_core::flush_failure::FlushFailure;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
 use imbrex_drives::keys;
 use imbrex_drives::quantity::{Rate, Size};

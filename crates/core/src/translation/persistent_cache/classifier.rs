@@ -1,6 +1,6 @@
 //! Which writes are sequential by themselves: those that go on where one of the last streams has ended, and long ones.
-//! It is the classification of "A Method to Reduce Read/Write Head Movement for SMR Disks" (section 4.1), whose paper leaves
-//! the limits open.
+//! It is the classification of "A Method to Reduce Read/Write Head Movement for SMR Disks" (chapter 4), which leaves the limits
+//! open.
 
 use super::settings::StreamClasses;
 use crate::extent::Extent;

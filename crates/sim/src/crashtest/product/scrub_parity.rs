@@ -1,5 +1,6 @@
 //! Blocks of an array with parity that go bad by themselves.
 
+use super::life::Life;
 use super::operator::Mark;
 use super::scrub::{Repaired, Stopped, come_up, data_on, mended, play, site_of, some_of, stopped};
 use super::site::{Site, Wrong};
@@ -25,6 +26,20 @@ fn members(site: &Site) -> Vec<usize> {
     ports.map(|port| port.disk).collect()
 }
 
+/// Has the device scrubbed twice. Returns how many blocks the first scrub has made right.
+///
+/// # Errors
+/// When the second one finds something.
+fn scrub_twice(life: &mut Life<'_>, site: &Site) -> Result<u64, String> {
+    play(life, site, &[Deed::Scrub(None)])?;
+    let repaired = life.counted(Counter::RepairedBlocks);
+    play(life, site, &[Deed::Scrub(None)])?;
+    match life.counted(Counter::RepairedBlocks) - repaired {
+        0 => Ok(repaired),
+        again => Err(format!("a second scrub repairs {again}, the first one {repaired}")),
+    }
+}
+
 /// Bits of blocks of one member rot while the device is down, and some blocks are written then. Behind a scrub a
 /// second one finds nothing, and any member may be missing.
 ///
@@ -48,13 +63,7 @@ pub fn scrub_repairs_parity(
         let mut life = come_up(&site, &world, &[])?;
         let steps = ordinary(site.seed, STEPS, site.stack.shape(), 1);
         life.play_alone(&steps, &mut oracle, Leniency::default()).map_err(|it| it.detail)?;
-        play(&mut life, &site, &[Deed::Scrub(None)])?;
-        let repaired = life.counted(Counter::RepairedBlocks);
-        play(&mut life, &site, &[Deed::Scrub(None)])?;
-        let again = life.counted(Counter::RepairedBlocks) - repaired;
-        if again > 0 {
-            return Err(format!("a second scrub repairs {again}, the first one {repaired}"));
-        }
+        let repaired = scrub_twice(&mut life, &site)?;
         let reads = life.read_all();
         oracle.judge_now(&reads, Leniency::default()).map_err(|violation| violation.detail)?;
         life.close().map_err(|error| format!("it does not go down: {error}"))?;
@@ -156,13 +165,7 @@ pub fn unreadable_while_scrubbing(stack: &SearchedStack, seed: u64) -> Result<Re
         let bad = rot_two_homes(&site, &mut media, &mut rng);
         let world = World::new(media, None);
         let mut life = come_up(&site, &world, &[])?;
-        play(&mut life, &site, &[Deed::Scrub(None)])?;
-        let repaired = life.counted(Counter::RepairedBlocks);
-        play(&mut life, &site, &[Deed::Scrub(None)])?;
-        let again = life.counted(Counter::RepairedBlocks) - repaired;
-        if again > 0 {
-            return Err(format!("a second scrub repairs {again}, the first one {repaired}"));
-        }
+        scrub_twice(&mut life, &site)?;
         let lenient = Leniency { errors: true, ..Leniency::default() };
         let reads = life.read_all();
         let errors = errors_of(&reads, bad)?;
