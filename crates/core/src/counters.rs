@@ -212,6 +212,8 @@ counters! {
             WrittenBlocks("written_blocks", Blocks, Sum),
             /// Time the arm was moved.
             SeekNs("seek_ns", Ns, Sum),
+            /// Cylinders that the arm passed in it.
+            SeekTracks("seek_tracks", Number, Sum),
             /// Time the medium was busy.
             BusyNs("busy_ns", Ns, Sum),
         }
@@ -233,6 +235,10 @@ counters! {
             Switches("switches", Number, Sum),
             /// Those of them that came because the area had had its quota.
             QuotaSwitches("quota_switches", Number, Sum),
+        }
+        gauges {
+            /// The longest time that a request has waited before it went to the disk.
+            LongestWaitNs("longest_wait_ns", Ns, Greatest, Greatest),
         }
     }
     /// `slice` of a disk.

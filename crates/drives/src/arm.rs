@@ -26,6 +26,8 @@ pub struct AccessTime {
     pub rotation_ns: u64,
     /// Under the head.
     pub transfer_ns: u64,
+    /// Cylinders that the arm passed.
+    pub seek_tracks: u64,
 }
 
 /// An access that has been carried out.
@@ -220,7 +222,8 @@ impl Arm {
         direction: Direction,
     ) -> Access {
         let (seek_ns, rotation_ns) = self.position_ns(start, extent.start.0, place, direction);
-        let mut time = AccessTime { seek_ns, rotation_ns, transfer_ns: 0 };
+        let seek_tracks = self.cylinder.abs_diff(place.cylinder);
+        let mut time = AccessTime { seek_ns, rotation_ns, transfer_ns: 0, seek_tracks };
         let begin_ns = start.0 + seek_ns + rotation_ns;
         let end_ns = self.transfer(begin_ns, *place, extent.blocks.0, direction, &mut time);
         self.next_block = extent.end().0;
@@ -257,6 +260,7 @@ impl Arm {
             let wait_ns = self.wait_ns(at_ns + move_ns, &next, 0);
             at_ns += move_ns + wait_ns;
             time.seek_ns += move_ns;
+            time.seek_tracks += place.cylinder.abs_diff(next.cylinder);
             time.rotation_ns += wait_ns;
             place = next;
         }

@@ -224,7 +224,8 @@ impl Arm {
             rotation_ns += wait_ns;
             begin_ns += wait_ns;
         }
-        let mut time = AccessTime { seek_ns, rotation_ns, transfer_ns: 0 };
+        let seek_tracks = self.cylinder.abs_diff(place.cylinder);
+        let mut time = AccessTime { seek_ns, rotation_ns, transfer_ns: 0, seek_tracks };
         let direction = Direction::Write;
         let end_ns = self.transfer(begin_ns, place, extent.blocks.0, direction, &mut time);
         self.next_block = extent.end().0;

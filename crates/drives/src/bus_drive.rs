@@ -425,6 +425,7 @@ impl BusDrive {
             if let Some(before) = total {
                 access.first = before.first;
                 access.time.seek_ns += before.time.seek_ns;
+                access.time.seek_tracks += before.time.seek_tracks;
                 access.time.rotation_ns += before.time.rotation_ns;
                 access.time.transfer_ns += before.time.transfer_ns;
             }

@@ -47,7 +47,7 @@ impl Disk for MeasuredDisk {
         let direction =
             if op.operation == Operation::Read { Direction::Read } else { Direction::Write };
         if op.operation.has_data() {
-            let time = AccessTime { seek_ns: 0, rotation_ns: 0, transfer_ns: busy.0 };
+            let time = AccessTime { transfer_ns: busy.0, ..AccessTime::default() };
             self.statistics.moved(direction, op.cause, op.extent, busy.0, time, now);
         } else {
             // Flushes are where the writes of a file really take their time.

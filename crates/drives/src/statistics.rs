@@ -208,7 +208,7 @@ mod tests {
         let areas = [("log", Extent::new(0, 10)), ("home", Extent::new(20, 10))];
         statistics.add_areas(areas.map(|(name, extent)| (name.to_string(), extent)));
         statistics.record_writes(Extent::new(20, 10), HeatMapRecorder::new(4, 2));
-        let time = AccessTime { seek_ns: 1, rotation_ns: 2, transfer_ns: 3 };
+        let time = AccessTime { seek_ns: 1, rotation_ns: 2, transfer_ns: 3, seek_tracks: 4 };
         for (direction, start) in [
             (Direction::Write, 9),
             (Direction::Read, 25),
@@ -225,6 +225,7 @@ mod tests {
         assert_eq!(statistics.busy_total(), Duration(28));
         assert_eq!(statistics.busy(Direction::Read, Cause::Cleaning), Duration(7));
         assert_eq!(statistics.rotation_time(), Duration(8));
+        assert_eq!(statistics.seek_tracks(), 16);
         let map = statistics.write_map(Instant(10)).unwrap();
         assert_eq!(map.blocks.iter().sum::<u32>(), 1);
     }
@@ -233,7 +234,7 @@ mod tests {
     fn parts_count_what_starts_in_them_and_flushes_that_bear_their_blocks() {
         let statistics = DiskStatistics::default();
         let parts = [Extent::new(0, 10), Extent::new(10, 20)].map(|it| statistics.count_part(it));
-        let time = AccessTime { seek_ns: 1, rotation_ns: 2, transfer_ns: 3 };
+        let time = AccessTime { seek_ns: 1, rotation_ns: 2, transfer_ns: 3, seek_tracks: 4 };
         for (kind, start, blocks) in [
             (OperationKind::Read, 9, 5),
             (OperationKind::Write, 10, 2),

@@ -23,6 +23,7 @@ pub struct Tallies {
     tallies: [[Tally; CAUSES]; 4],
     busy_ns: [[Cell<u64>; CAUSES]; 2],
     seek_ns: Cell<u64>,
+    seek_tracks: Cell<u64>,
     rotation_ns: Cell<u64>,
     transfer_ns: Cell<u64>,
 }
@@ -70,6 +71,11 @@ impl Tallies {
         Duration(self.seek_ns.get())
     }
 
+    /// Cylinders that the arm passed.
+    pub fn seek_tracks(&self) -> u64 {
+        self.seek_tracks.get()
+    }
+
     /// Time spent waiting for blocks to come round.
     pub fn rotation_time(&self) -> Duration {
         Duration(self.rotation_ns.get())
@@ -95,6 +101,7 @@ impl Tallies {
     pub(super) fn moved(&self, direction: Direction, cause: Cause, busy_ns: u64, time: AccessTime) {
         self.waited(direction, cause, busy_ns);
         add(&self.seek_ns, time.seek_ns);
+        add(&self.seek_tracks, time.seek_tracks);
         add(&self.rotation_ns, time.rotation_ns);
         add(&self.transfer_ns, time.transfer_ns);
     }

@@ -38,6 +38,12 @@ impl Report {
         if self.runs.iter().any(|run| run.phases.is_some()) {
             files.push(("phases.csv", self.phases()));
         }
+        if self.runs.iter().any(|run| !run.windows.windows.is_empty()) {
+            files.push(("windows.csv", self.windows()));
+        }
+        if self.runs.iter().any(|run| !run.figures.heads.dispatches.is_empty()) {
+            files.push(("heads.csv", self.heads()));
+        }
         if self.runs.iter().any(|run| !run.figures.rebuild_progress.is_empty()) {
             files.push(("rebuild_progress.csv", self.rebuild_progress()));
         }
@@ -120,6 +126,41 @@ impl Report {
                         csv.number(value);
                     }
                 }
+                csv.end();
+            }
+        }
+        csv.text
+    }
+
+    /// What was asked of each window of a device.
+    fn windows(&self) -> String {
+        let header = "run,window,requests,response_mean_ms,response_p50_ms,response_p99_ms,response_p99_9_ms,\
+                      response_max_ms";
+        let mut csv = Csv::new(header);
+        for run in &self.runs {
+            for window in &run.windows.windows {
+                csv.text(&run.label()).text(&window.name).integer(Some(window.requests));
+                let times = window.response_ms;
+                for value in [times.mean, times.p50, times.p99, times.p99_9, times.max] {
+                    csv.number(value);
+                }
+                csv.end();
+            }
+        }
+        csv.text
+    }
+
+    /// The requests that went to disks in the time that was asked for.
+    fn heads(&self) -> String {
+        let header =
+            "run,arrived_s,dispatched_s,disk,address_block,blocks,operation,area,cause,why";
+        let mut csv = Csv::new(header);
+        for run in &self.runs {
+            for head in &run.figures.heads.dispatches {
+                csv.text(&run.label()).number(Some(head.arrived_s)).number(Some(head.dispatched_s));
+                csv.text(&head.disk).integer(Some(head.address_block)).integer(Some(head.blocks));
+                csv.text(&head.operation).text(head.area.as_deref().unwrap_or_default());
+                csv.text(&head.cause).text(&head.why);
                 csv.end();
             }
         }

@@ -1,10 +1,12 @@
 //! What a run must remember while it lasts, in constant memory.
 
+use super::heads::Heads;
 use super::histogram::LatencyHistogram;
 use super::phase_recorder::{Latencies, PhaseRecorder};
 use super::phases::Phase;
 use super::report::{Figures, Run};
 use super::series::{GaugeSeries, SumSeries};
+use super::windows::WindowRecorder;
 use imbrex_drives::HeatMap;
 use std::collections::BTreeMap;
 
@@ -28,6 +30,7 @@ pub struct Recorder {
     latencies: Latencies,
     /// None until a member of an array is lost.
     phases: Option<Box<PhaseRecorder>>,
+    windows: WindowRecorder,
     read_bytes: SumSeries,
     written_bytes: SumSeries,
     requests: SumSeries,
@@ -41,6 +44,7 @@ impl Recorder {
         Recorder {
             latencies: Latencies::default(),
             phases: None,
+            windows: WindowRecorder::default(),
             read_bytes: SumSeries::new(SERIES_BUCKETS),
             written_bytes: SumSeries::new(SERIES_BUCKETS),
             requests: SumSeries::new(SERIES_BUCKETS),
@@ -68,6 +72,16 @@ impl Recorder {
     pub fn other_completed(&mut self, now_ns: u64, latency_ns: u64) {
         self.each_latencies(|of| of.others.record(latency_ns));
         self.requests.add(now_ns, 1);
+    }
+
+    /// Requests are of windows with these names from now on. Each allocates 300 KB.
+    pub fn set_windows(&mut self, names: Vec<String>) {
+        self.windows = WindowRecorder::new(names);
+    }
+
+    /// A request of the window with this number took `latency_ns`. It was told as a read, a write or another one too.
+    pub fn window_completed(&mut self, window: usize, latency_ns: u64) {
+        self.windows.completed(window, latency_ns);
     }
 
     /// The arrays of the stack are in `phase` from `now_ns` on; instants must not decrease. Before the
@@ -116,6 +130,7 @@ impl Recorder {
     pub fn finish(mut self, end_ns: u64, run: &mut Run) {
         let all = self.describe_so_far(end_ns, run);
         run.phases = self.phases.take().map(|phases| phases.finish(end_ns));
+        run.windows.windows = std::mem::take(&mut self.windows).finish();
         run.figures = Figures {
             read_mib_per_s: self.read_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
             write_mib_per_s: self.written_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
@@ -132,6 +147,8 @@ impl Recorder {
             rebuild_progress: BTreeMap::new(),
             // The stack knows what its nodes have to tell.
             tables: Vec::new(),
+            // So do the schedulers of what they handed down.
+            heads: Heads::default(),
         };
     }
 }

@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 
 use super::by_cause::ByCause;
 use super::event_use::EventUse;
+use super::heads::Heads;
 use super::movement::MemberMovement;
 use super::node_table::NodeTable;
 use super::phases::Phases;
 use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
+use super::windows::WindowsUse;
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
 use imbrex_drives::HeatMap;
@@ -165,6 +167,9 @@ pub struct Run {
     /// How the host fared while arrays had lost members; absent when none was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
+    /// The windows of the device that are devices of their own to those who use them; absent without any.
+    #[serde(flatten)]
+    pub windows: WindowsUse,
     /// Each disk of the stack, in the order of the stack file.
     pub disks: Vec<DiskUse>,
     /// How far the heads of the disks were moved by a model; absent when none was asked for.
@@ -304,6 +309,9 @@ pub struct Figures {
     /// The tables and series that kinds of node make of their nodes, in the order of the stack file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<NodeTable>,
+    /// What went to the disks in the time that was asked for.
+    #[serde(flatten)]
+    pub heads: Heads,
 }
 
 /// Values at equal steps of time, the first bucket starting at 0.
@@ -377,6 +385,7 @@ impl Run {
             zones: None,
             events: Vec::new(),
             phases: None,
+            windows: WindowsUse::default(),
             disks: Vec::new(),
             movement: MemberMovement::default(),
             nodes: BTreeMap::new(),

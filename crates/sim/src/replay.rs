@@ -5,7 +5,7 @@ mod windows;
 
 use place::operation_of;
 pub use place::place;
-pub use windows::{StreamWindow, Windows};
+pub use windows::{Dealt, StreamWindow, Windows};
 
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
@@ -176,6 +176,7 @@ struct InFlight {
     blocks: u64,
     buffer: BufferSlice,
     stream: u32,
+    window: u16,
 }
 
 /// A request that has arrived in its stream but waits for its predecessor.
@@ -184,6 +185,7 @@ struct Waiting {
     record: u64,
     operation: Operation,
     extent: Extent,
+    window: u16,
 }
 
 /// Issues the records of a trace and records what became of them.
@@ -192,13 +194,13 @@ pub struct Replayer<I> {
     options: ReplayOptions,
     device_blocks: BlockCount,
     /// The next record, with its number.
-    next: Option<(u64, Operation, Extent, Instant)>,
+    next: Option<(Waiting, Instant)>,
     records_read: u64,
     in_flight: Slab<InFlight>,
     /// One backlog a stream, in the mode that has them; the flag says that a request is in flight.
     streams: Vec<(bool, VecDeque<Waiting>)>,
     stream_ready: Option<Instant>,
-    windows: Windows,
+    dealt: Dealt,
     /// Latencies and series.
     recorder: Rc<RefCell<Recorder>>,
     /// Counts.
@@ -216,7 +218,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         device_blocks: BlockCount,
         recorder: Rc<RefCell<Recorder>>,
     ) -> Replayer<I> {
-        Replayer::in_windows(records, options, device_blocks, Windows::None, recorder)
+        Replayer::in_windows(records, options, device_blocks, Dealt::default(), recorder)
     }
 
     /// A replayer of `records`, whose streams or sources may have parts of the device as their device.
@@ -224,13 +226,15 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         records: I,
         options: ReplayOptions,
         device_blocks: BlockCount,
-        windows: Windows,
+        dealt: Dealt,
         recorder: Rc<RefCell<Recorder>>,
     ) -> Replayer<I> {
         let streams = match options.mode {
             ReplayMode::Streams { streams } => streams as usize,
             _ => 0,
         };
+        let names: Vec<String> = dealt.windows.all().iter().map(|it| it.name.clone()).collect();
+        recorder.borrow_mut().set_windows(names);
         let mut replayer = Replayer {
             records,
             options,
@@ -240,7 +244,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             in_flight: Slab::default(),
             streams: vec![(false, VecDeque::new()); streams],
             stream_ready: None,
-            windows,
+            dealt,
             recorder,
             counts: ReplayCounts::default(),
             finished_at: Instant::ZERO,
@@ -285,16 +289,18 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 self.counts.skipped_reads += 1;
                 continue;
             }
-            let window = match self.window(&record) {
-                Ok(window) => window,
+            let number = match self.window(&record) {
+                Ok(number) => number,
                 Err(error) => {
                     self.error = Some(error);
                     return;
                 }
             };
+            let window = number.and_then(|number| self.dealt.windows.all().get(number));
+            let placement = self.placement(&record);
             let placed = match window {
-                Some(window) => window.place(&record, self.options.placement),
-                None => place(&record, self.device_blocks, self.options.placement),
+                Some(window) => window.place(&record, placement),
+                None => place(&record, self.device_blocks, placement),
             };
             match placed {
                 Some((operation, extent)) => {
@@ -313,7 +319,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                         });
                         return;
                     }
-                    self.next = Some((self.records_read, operation, extent, Instant(at)));
+                    let (record, window) = (self.records_read, number.unwrap_or(0) as u16);
+                    let waiting = Waiting { record, operation, extent, window };
+                    self.next = Some((waiting, Instant(at)));
                 }
                 None => self.error = Some(self.beyond(window, &record)),
             }
@@ -321,22 +329,34 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         }
     }
 
-    /// The window of the record that was read last, if such records have windows.
+    /// Where a record goes, by what is known of the device that it names.
     #[inline]
-    fn window(&self, record: &TraceRecord) -> Result<Option<&StreamWindow>, ReplayError> {
-        match &self.windows {
+    fn placement(&self, record: &TraceRecord) -> Placement {
+        let placement = self.options.placement;
+        match (placement.fit, self.dealt.spans_bytes.get(usize::from(record.device))) {
+            (Fit::Scale { .. }, Some(&span_bytes)) => {
+                Placement { fit: Fit::Scale { span_bytes }, ..placement }
+            }
+            _ => placement,
+        }
+    }
+
+    /// The number of the window of the record that was read last, if such records have windows.
+    #[inline]
+    fn window(&self, record: &TraceRecord) -> Result<Option<usize>, ReplayError> {
+        match &self.dealt.windows {
             Windows::None => Ok(None),
             Windows::OfStreams(windows) => {
                 let stream = (self.records_read - 1) % self.streams.len().max(1) as u64;
-                Ok(windows.iter().cycle().nth(stream as usize))
+                Ok(Some(stream as usize % windows.len().max(1)))
             }
             Windows::InTurn(windows) => {
                 let turn = (self.records_read - 1) % windows.len().max(1) as u64;
-                Ok(windows.get(turn as usize))
+                Ok(Some(turn as usize))
             }
-            Windows::OfSources(windows) => match windows.get(usize::from(record.device)) {
-                Some(window) => Ok(Some(window)),
-                None => Err(ReplayError::NoWindow {
+            Windows::OfSources(windows) => match usize::from(record.device) {
+                device if device < windows.len() => Ok(Some(device)),
+                _ => Err(ReplayError::NoWindow {
                     record: self.records_read,
                     device: record.device,
                     last: windows.len() - 1,
@@ -346,7 +366,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     }
 
     fn beyond(&self, window: Option<&StreamWindow>, record: &TraceRecord) -> ReplayError {
-        let place = match (&self.windows, window) {
+        let place = match (&self.dealt.windows, window) {
             (Windows::OfSources(_), Some(window)) => {
                 format!("window `{}` of device {}", window.name, record.device)
             }
@@ -364,11 +384,11 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         stream: u32,
         buffers: &mut Buffers,
     ) -> Arrival {
-        let Waiting { record, operation, extent } = waiting;
+        let Waiting { record, operation, extent, window } = waiting;
         let blocks = extent.blocks.0;
         let buffer =
             if operation.has_data() { buffers.allocate(blocks) } else { BufferSlice::EMPTY };
-        let entry = InFlight { record, arrived, operation, blocks, buffer, stream };
+        let entry = InFlight { record, arrived, operation, blocks, buffer, stream, window };
         let index = self.in_flight.add(entry);
         self.counts.requests += 1;
         self.counts.end_blocks = self.counts.end_blocks.max(extent.end().0);
@@ -382,12 +402,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
 
     /// Takes the next record if it has arrived by `now`.
     fn take_arrived(&mut self, now: Instant) -> Option<(Waiting, Instant)> {
-        let (record, operation, extent, at) = self.next?;
-        if at > now {
-            return None;
-        }
+        let (waiting, at) = self.next.filter(|(_, at)| *at <= now)?;
         self.advance();
-        Some((Waiting { record, operation, extent }, at))
+        Some((waiting, at))
     }
 
     fn poll_streams(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
@@ -428,10 +445,10 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
                 (self.next.is_some() && self.in_flight.len() < depth).then_some(Instant::ZERO)
             }
             ReplayMode::Streams { .. } => {
-                let record = self.next.map(|(_, _, _, at)| at);
+                let record = self.next.map(|(_, at)| at);
                 record.into_iter().chain(self.stream_ready).min()
             }
-            ReplayMode::OpenLoop { .. } | ReplayMode::Live => self.next.map(|(_, _, _, at)| at),
+            ReplayMode::OpenLoop { .. } | ReplayMode::Live => self.next.map(|(_, at)| at),
         }
     }
 
@@ -441,9 +458,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
                 if self.in_flight.len() >= depth {
                     return None;
                 }
-                let (record, operation, extent, _) = self.next?;
+                let (waiting, _) = self.next?;
                 self.advance();
-                Some(self.issue(Waiting { record, operation, extent }, now, 0, buffers))
+                Some(self.issue(waiting, now, 0, buffers))
             }
             ReplayMode::Streams { .. } => self.poll_streams(now, buffers),
             ReplayMode::OpenLoop { .. } | ReplayMode::Live => {
@@ -454,7 +471,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
-        let InFlight { record, arrived, operation, blocks, buffer, stream } =
+        let InFlight { record, arrived, operation, blocks, buffer, stream, window } =
             self.in_flight.take(completion.tag.0 as u32);
         buffers.release(buffer);
         if let Some(entry) = self.streams.get_mut(stream as usize) {
@@ -468,6 +485,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
         self.finished_at = now;
         let (latency, bytes) = (now.since(arrived).0, blocks * BLOCK_BYTES);
         let mut recorder = self.recorder.borrow_mut();
+        recorder.window_completed(usize::from(window), latency);
         match operation {
             Operation::Read => recorder.read_completed(now.0, latency, bytes),
             Operation::Write { .. } => recorder.write_completed(now.0, latency, bytes),

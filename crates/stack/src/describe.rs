@@ -3,6 +3,7 @@
 use super::config::StackConfig;
 use super::kinds::{DescribeDisk, Facts, LogUse, TranslationFacts};
 use super::roles::NodeRole;
+use imbrex_core::command::Without;
 use imbrex_core::counters::{Counts, Gauge};
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::{BlockCount, Instant};
@@ -110,6 +111,26 @@ impl Describe {
             all.add_node(stack.counts(node.id), is_topmost);
         }
         Some(all)
+    }
+
+    /// The names of the nodes below one.
+    pub(crate) fn below_of(&self, name: &str) -> &[String] {
+        &self.below[name]
+    }
+
+    /// The names of the windows that are lost together with each disk.
+    pub fn windows_lost(&self, windows: &[String], stack: &Stack) -> BTreeMap<String, Vec<String>> {
+        let disks = self.nodes.iter().filter(|node| node.facts.disk().is_some());
+        let of_disk = |disk: &DescribeNode| {
+            let above = stack.without(disk.id);
+            let is_lost = |name: &&String| {
+                let lost = above.iter().filter(|(_, without)| *without == Without::Lost);
+                lost.clone().any(|(node, _)| self.name_of(*node) == Some(name.as_str()))
+            };
+            let is_lost = |name: &&String| **name == disk.name || is_lost(name);
+            (disk.name.clone(), windows.iter().filter(is_lost).cloned().collect())
+        };
+        disks.map(of_disk).collect()
     }
 
     /// Whether a node lies below another one, however far.
@@ -229,6 +250,7 @@ impl Describe {
                 run.figures.tables.push(NodeTable::new(&node.name, kind, &table, rows));
             }
         }
+        run.figures.heads = self.heads();
         for disk in self.disks() {
             if let Some(map) = disk.statistics().write_map(finished_at) {
                 run.figures.band_writes = map;

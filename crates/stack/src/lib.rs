@@ -11,6 +11,7 @@ mod disk_parts;
 mod drawn;
 mod drive_stack;
 mod durability;
+mod heads;
 mod kinds;
 mod members;
 mod no_cleaning;

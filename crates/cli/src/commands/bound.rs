@@ -42,6 +42,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         series: vec![],
         events: vec![],
         windows: vec![],
+        heads: None,
         drive_scale: args.drive_scale,
         movement: None,
         drive_scale_option: Some("--drive-scale"),

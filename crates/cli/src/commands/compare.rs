@@ -64,6 +64,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             series: args.series.clone(),
             events: vec![],
             windows: vec![],
+            heads: None,
             drive_scale: args.drive_scale,
             movement: None,
             drive_scale_option: Some("--drive-scale"),

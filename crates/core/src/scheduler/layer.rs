@@ -1,10 +1,11 @@
 //! Hands requests down one after another.
 
+use super::dispatches::{Dispatch, DispatchLog};
 use super::policy::{Choice, Policy, Why};
 use super::waiting::{Waiting, ready};
 use crate::buffer::BufferSlice;
 use crate::command::{CommandId, OnReplacement};
-use crate::counters::Counter;
+use crate::counters::{Counter, Gauge};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::flush_failure::FlushFailure;
@@ -53,6 +54,8 @@ pub struct Scheduler {
     head: Lba,
     /// The disk tells of a flush that has failed once.
     failure: FlushFailure,
+    log: DispatchLog,
+    longest_wait: Duration,
 }
 
 impl Scheduler {
@@ -70,7 +73,14 @@ impl Scheduler {
             in_flight: 0,
             head: Lba(0),
             failure: failure.clone(),
+            log: DispatchLog::default(),
+            longest_wait: Duration::ZERO,
         }
+    }
+
+    /// What it hands down, for whoever watches it.
+    pub fn dispatches(&self) -> DispatchLog {
+        self.log.clone()
     }
 
     fn issue(&mut self, number: u32, passed: Passed, ctx: &mut Context<'_>) {
@@ -91,7 +101,21 @@ impl Scheduler {
             count(place, why, ctx);
             self.head = request.extent.end();
             self.in_flight += 1;
-            self.issue(request.number, self.passed[request.number], ctx);
+            let passed = self.passed[request.number];
+            self.tell(&request, passed.cause, why, ctx);
+            self.issue(request.number, passed, ctx);
+        }
+    }
+
+    /// Tells whoever wants to know of a request that goes to the disk.
+    fn tell(&mut self, request: &Waiting, cause: Cause, why: Why, ctx: &mut Context<'_>) {
+        let Waiting { arrived, extent, is_read, .. } = *request;
+        let dispatched = ctx.now();
+        self.log.note(Dispatch { arrived, dispatched, extent, is_read, cause, why });
+        let waited = dispatched.since(arrived);
+        if waited > self.longest_wait {
+            self.longest_wait = waited;
+            ctx.gauge(Gauge::LongestWaitNs, waited.0);
         }
     }
 

@@ -6,12 +6,14 @@
 
 mod area_c_look;
 mod deadline;
+mod dispatches;
 mod layer;
 mod policy;
 mod waiting;
 
 pub use area_c_look::{AreaCLook, Quota};
 pub use deadline::Deadline;
+pub use dispatches::{Dispatch, DispatchLog};
 pub use layer::{Scheduler, SchedulerSettings};
 pub use policy::{Choice, Policy, Why};
 pub use waiting::Waiting;

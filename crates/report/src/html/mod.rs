@@ -7,10 +7,12 @@
 mod bars;
 mod counters;
 mod data;
+mod heads;
 mod lines;
 mod phases;
 mod sections;
 mod tables;
+mod windows;
 
 use super::report::Report;
 use crate::page::document;
@@ -34,6 +36,8 @@ impl Report {
         lines::throughput(self, &mut body);
         lines::persistent_cache_fill(self, &mut body);
         phases::of_arrays(self, &mut body);
+        windows::of_devices(self, &mut body);
+        heads::of_disks(self, &mut body);
         sections::heat_map(self, &mut body);
         tables::of_kinds(self, &mut body);
         counters::of_nodes(self, &mut body);

@@ -294,6 +294,7 @@ fn prepare(
                     series: experiment.series.clone(),
                     events: experiment.event.clone(),
                     windows: config.windows.clone(),
+                    heads: experiment.heads,
                     movement: stack.movement.clone(),
                     drive_scale: 1,
                     drive_scale_option: None,
@@ -326,7 +327,7 @@ fn key_of(task: &Task<'_>) -> String {
         task.seed,
         task.case.replay,
         task.case.series,
-        (&task.case.events, &task.case.windows, &task.case.movement)
+        (&task.case.events, &task.case.windows, &task.case.heads, &task.case.movement)
     )
 }
 

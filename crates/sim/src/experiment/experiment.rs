@@ -2,6 +2,7 @@
 
 use super::closed_form::ClosedForm;
 use super::events::EventConfig;
+use super::heads::HeadsConfig;
 use super::movement_analysis::MovementAnalysis;
 use super::stated::Stated;
 use super::workload::Workload;
@@ -65,6 +66,8 @@ pub struct Experiment {
     pub sweep: BTreeMap<String, Vec<toml::Value>>,
     /// The model by which movement of the disks is counted, and its settings.
     pub movement: Option<toml::Table>,
+    /// A time in which it is told what went to the disks.
+    pub heads: Option<HeadsConfig>,
     /// Gauges to record over time, as `NODE.GAUGE`, in every stack that has the node.
     #[serde(default)]
     pub series: Vec<String>,
@@ -248,6 +251,12 @@ impl Experiment {
         }
         if self.analysis.is_some() && self.movement.is_some() {
             return wrong("[analysis] runs no stack: leave out [movement]");
+        }
+        if let Some(heads) = &self.heads {
+            if self.analysis.is_some() {
+                return wrong("[analysis] runs no stack: leave out [heads]");
+            }
+            heads.check().or_else(|words| wrong(&format!("[heads] {words}")))?;
         }
         if self.analysis.is_some() && !self.event.is_empty() {
             return wrong("[analysis] runs no stack: leave out [[event]]");

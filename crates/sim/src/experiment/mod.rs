@@ -9,6 +9,7 @@ mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;
 mod expression;
+mod heads;
 mod member_movement;
 mod movement_analysis;
 mod reproduce;
@@ -24,6 +25,7 @@ pub use closed_form::{ClosedForm, Form};
 pub use events::{EventCommand, EventConfig};
 pub use execute::{Found, Left, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
+pub use heads::HeadsConfig;
 pub use member_movement::MovementConfig;
 pub use movement_analysis::MovementAnalysis;
 pub use reproduce::{Figure, figures};

@@ -2,13 +2,15 @@
 
 use super::combined::told;
 use super::events::{EventConfig, events_of, too_few_requests};
+use super::heads::HeadsConfig;
 use super::member_movement::{DiskRecordings, MovementConfig};
 use super::tasks::{Watch, make_all};
 use super::workload::{Until, Workload};
 use crate::analysis::bound::{CELLS_DEFAULT, Limits};
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{
-    Placement, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
+    Dealt, Fit, Placement, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow,
+    Windows,
 };
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -16,7 +18,7 @@ use imbrex_core::engine::Engine;
 use imbrex_core::extent::Extent;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
-use imbrex_report::{Recorder, ReplayMode, Report, Run, SimulationCost, WorkloadKind};
+use imbrex_report::{OverDisks, Recorder, ReplayMode, Report, Run, SimulationCost, WorkloadKind};
 use imbrex_stack::{
     ArrayObserver, BuildOptions, Built, CollectionObserver, ConfigError, Describe, FillObserver,
     Footprint, GaugeObserver, PastRun, Plan, StackConfig, WindowsBy,
@@ -76,6 +78,8 @@ pub struct Case {
     pub events: Vec<EventConfig>,
     /// Windows of the span at the top that the streams of the replay have as their devices.
     pub windows: Vec<String>,
+    /// The time in which it is told what went to the disks; none when nobody asks.
+    pub heads: Option<HeadsConfig>,
     /// The model by which movement of the disks is counted; none when it is not.
     pub movement: Option<MovementConfig>,
     /// Divides capacity, persistent-cache bytes and entries of the drives; 1 for full size.
@@ -312,10 +316,12 @@ impl Task<'_> {
             });
         }
         let recorder = Rc::new(RefCell::new(Recorder::new()));
-        let windows = windows_of(self.case, &describe)?;
+        let dealt = self.dealt(&describe, stop)?;
+        let names: Vec<_> = dealt.windows.all().iter().map(|it| it.name.clone()).collect();
+        self.watch_heads(&describe)?;
         let shared = Rc::clone(&recorder);
         let records = Until { records, stop };
-        let replayer = Replayer::in_windows(records, replay, blocks, windows, shared);
+        let replayer = Replayer::in_windows(records, replay, blocks, dealt, shared);
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let mut arrays = ArrayObserver::new(&describe, Rc::clone(&recorder));
         let mut collections = CollectionObserver::new(&describe);
@@ -345,6 +351,10 @@ impl Task<'_> {
         run.events = events;
         run.movement = recordings.finish(&describe, &engine.stack)?;
         describe.finish(finished_at, &mut run);
+        if !names.is_empty() {
+            run.windows.windows_lost = describe.windows_lost(&names, &engine.stack);
+            run.windows.over_disks = OverDisks::of(&run);
+        }
         run.figures.tables.extend(collections.finish(finished_at));
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
     }
@@ -387,6 +397,43 @@ impl Task<'_> {
                 .as_deref()
                 .map(|combined| told(combined, &self.case.parameters)),
         })
+    }
+
+    /// Which records have a part of the device as theirs, and how their addresses fit into it.
+    fn dealt(&self, describe: &Describe, stop: &AtomicBool) -> Result<Dealt, RunError> {
+        let windows = windows_of(self.case, describe)?;
+        let requests = self.case.replay.limit;
+        if requests.is_some_and(|requests| (windows.all().len() as u64) > requests) {
+            return Err(ConfigError::words(format!(
+                "windows: {} of system `{}` for {} requests; accepted: no more windows than requests",
+                windows.all().len(),
+                self.case.config.name,
+                requests.unwrap_or_default()
+            ))
+            .into());
+        }
+        let is_scaled = matches!(self.case.replay.placement.fit, Fit::Scale { .. });
+        let is_dealt = matches!(windows, Windows::OfSources(_) | Windows::InTurn(_));
+        let spans_bytes = match is_scaled && is_dealt {
+            true => self.workload.device_spans_bytes(stop)?,
+            false => vec![],
+        };
+        Ok(Dealt { windows, spans_bytes })
+    }
+
+    /// Keeps what schedulers hand down in the time that the case asks for.
+    fn watch_heads(&self, describe: &Describe) -> Result<(), ConfigError> {
+        let Some(heads) = self.case.heads else {
+            return Ok(());
+        };
+        if describe.watch_heads(heads.from(), heads.until()) {
+            return Ok(());
+        }
+        Err(ConfigError::words(format!(
+            "[heads]: system `{}` has no scheduler that could tell of its disks; accepted: a stack with nodes of \
+             kind \"scheduler\"",
+            self.case.config.name
+        )))
     }
 
     /// The future of a clairvoyant cache, where the stack has one.
@@ -505,7 +552,8 @@ fn windows_of(case: &Case, describe: &Describe) -> Result<Windows, ConfigError> 
             None => Ok(Windows::OfSources(known)),
             Some(name) => Err(ConfigError::words(format!(
                 "windows: `{name}`: the device of system `{}` deals requests to its windows itself, so no \
-                 stream can have one; accepted: no windows, or a node of kind \"span\" at its top",
+                 stream can have one; accepted: no windows, or a node of kind \"span\" at its top that has \
+                 by = \"address\"",
                 case.config.name
             ))),
         };

@@ -73,6 +73,24 @@ impl Workload {
         Ok(span)
     }
 
+    /// The end of the highest request of each device of the trace, in bytes.
+    ///
+    /// # Errors
+    /// When the trace is damaged.
+    pub(super) fn device_spans_bytes(&self, stop: &AtomicBool) -> Result<Vec<u64>, TraceError> {
+        let mut spans = Vec::new();
+        for record in self.until(stop)? {
+            let record = record?;
+            let device = usize::from(record.device);
+            if spans.len() <= device {
+                spans.resize(device + 1, 0);
+            }
+            let end = record.offset_bytes.saturating_add(record.length_bytes);
+            spans[device] = end.max(spans[device]);
+        }
+        Ok(spans)
+    }
+
     /// Bytes of the bands that requests and that writes touch; reads touch nothing when
     /// `writes_only`. Requests beyond the device are the replay's to refuse.
     ///

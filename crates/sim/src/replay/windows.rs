@@ -5,6 +5,16 @@ use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_traces::TraceRecord;
 
+/// Which records have a part of the device as their device, and how their addresses fit into it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dealt {
+    /// Whose addresses start at a part of the device.
+    pub windows: Windows,
+    /// With [`Fit::Scale`](super::Fit::Scale): the end of the highest request of each device of the trace, in bytes, so that the
+    /// addresses of each fill a window. Empty where the trace is scaled as one.
+    pub spans_bytes: Vec<u64>,
+}
+
 /// Whose addresses start at a part of the device, and not at its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Windows {
@@ -17,6 +27,16 @@ pub enum Windows {
     InTurn(Vec<StreamWindow>),
     /// Those of the records of source k, which is their device number, start in window k.
     OfSources(Vec<StreamWindow>),
+}
+
+impl Windows {
+    /// All of them.
+    pub fn all(&self) -> &[StreamWindow] {
+        match self {
+            Windows::None => &[],
+            Windows::OfStreams(all) | Windows::InTurn(all) | Windows::OfSources(all) => all,
+        }
+    }
 }
 
 /// A named part of the device that holds the addresses of streams or of a source.

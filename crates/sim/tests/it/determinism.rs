@@ -16,6 +16,7 @@ fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {
         replay,
         events: vec![],
         windows: vec![],
+        heads: None,
         drive_scale: 1,
         series: vec![],
         movement: None,

@@ -18,6 +18,7 @@ fn run(system: &str, settings: &[&str], drive_scale: u64, trace: &str) -> Run {
             replay: back_to_back(1),
             events: vec![],
             windows: vec![],
+            heads: None,
             drive_scale,
             series: vec![],
             movement: None,

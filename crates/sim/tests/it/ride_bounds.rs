@@ -14,6 +14,7 @@ fn case(config: StackConfig) -> Case {
         series: vec![],
         events: vec![],
         windows: vec![],
+        heads: None,
         movement: None,
         drive_scale: 1,
         drive_scale_option: None,

@@ -33,7 +33,7 @@ imbrex_core::words! {
 impl DedicatedConfig {
     /// The nodes as a span joins them.
     fn span(&self) -> SpanConfig {
-        SpanConfig { name: self.name.clone(), below: self.below.clone() }
+        SpanConfig { name: self.name.clone(), below: self.below.clone(), by: None }
     }
 }
 

@@ -46,6 +46,7 @@ pub use raid4smr::Raid4SmrConfig;
 pub use read_cache::ReadCacheConfig;
 pub(super) use reported::Reported;
 pub use s_block::SBlockConfig;
+pub(crate) use scheduler::Facts as SchedulerFacts;
 pub use scheduler::SchedulerConfig;
 pub use segments::SegmentsConfig;
 pub use slice::SliceConfig;
@@ -779,6 +780,8 @@ known_of! {
     translation: PersistentCache(persistent_cache::Facts),
     /// What is known of a write-back cache.
     cache: WriteBackCache(write_back_cache::Facts),
+    /// What is known of the queue of a disk.
+    scheduler: Scheduler(scheduler::Facts),
     /// What is known of a part of a node.
     part: Slice(slice::Facts),
     /// What is known of a segment layout.

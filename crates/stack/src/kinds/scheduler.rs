@@ -8,7 +8,9 @@ use super::{
 use crate::config::ConfigError;
 use imbrex_core::counters::{Group, SCHEDULER};
 use imbrex_core::extent::Extent;
-use imbrex_core::scheduler::{AreaCLook, Deadline, Policy, Quota, Scheduler, SchedulerSettings};
+use imbrex_core::scheduler::{
+    AreaCLook, Deadline, DispatchLog, Policy, Quota, Scheduler, SchedulerSettings,
+};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Lba};
 use imbrex_core::words::Words;
 use imbrex_drives::keys;
@@ -345,15 +347,17 @@ impl Planned for PlannedScheduler {
             start: it.start,
             area_prefix: it.area_prefix.clone(),
         });
+        let scheduler = Scheduler::new(self.settings.clone(), &disk.flush_failure);
+        let dispatches = scheduler.dispatches();
         Ok(Part {
-            body: Body::Layer(Box::new(Scheduler::new(self.settings.clone(), &disk.flush_failure))),
+            body: Body::Layer(Box::new(scheduler)),
             offer: Offer {
                 geometry: disk.geometry.clone(),
                 on_disk,
                 mean_band: disk.mean_band,
                 flush_failure: disk.flush_failure.clone(),
             },
-            facts: super::Facts::Scheduler(Facts { boundary: self.boundary }),
+            facts: super::Facts::Scheduler(Facts { boundary: self.boundary, dispatches }),
         })
     }
 }
@@ -361,7 +365,9 @@ impl Planned for PlannedScheduler {
 /// What a report needs to know of a scheduler.
 pub struct Facts {
     /// Where the second area begins, with areas.
-    boundary: Option<Lba>,
+    pub boundary: Option<Lba>,
+    /// What it hands down.
+    pub dispatches: DispatchLog,
 }
 
 impl Reported for Facts {

@@ -230,6 +230,7 @@ pub(super) fn use_of(tallies: &Tallies) -> Vec<(Counter, u64)> {
         (Counter::ReadBlocks, tallies.blocks_of(OperationKind::Read)),
         (Counter::WrittenBlocks, tallies.blocks_of(OperationKind::Write)),
         (Counter::SeekNs, tallies.seek_time().0),
+        (Counter::SeekTracks, tallies.seek_tracks()),
         (Counter::BusyNs, tallies.busy_total().0),
     ]
 }

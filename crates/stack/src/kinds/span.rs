@@ -8,7 +8,7 @@ use super::{
 use crate::config::ConfigError;
 use imbrex_core::span::Span;
 use imbrex_core::units::BlockCount;
-use imbrex_drives::keys;
+use imbrex_drives::{AnyWord, Word, keys};
 
 keys! {
     /// Nodes joined one after another: each is a window of the device, under its own name.
@@ -17,6 +17,20 @@ keys! {
         name: String => "any";
         /// The nodes, the one at address 0 first.
         below: BelowNodes<JoinedPorts> => "a list of 1 to 64 names";
+        /// Which requests of a trace each node gets: those to its addresses, or those of the device of the trace with its
+        /// number, at addresses of the node. A client that is served chooses by addresses, or by an export.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<Word<JoinedBy>> => AnyWord, r#"`"address"`"#;
+    }
+}
+
+imbrex_core::words! {
+    /// Which requests of a trace a joined node gets.
+    pub enum JoinedBy {
+        /// Those to its addresses.
+        Address = "address",
+        /// Those of the device with its number.
+        Device = "device",
     }
 }
 
@@ -59,7 +73,11 @@ impl Node for SpanConfig {
     }
 
     fn windows(&self) -> Option<Windows<'_>> {
-        Some(Windows { nodes: self.below(), by: WindowsBy::Address })
+        let by = match Word::or(self.by, JoinedBy::Address) {
+            JoinedBy::Address => WindowsBy::Address,
+            JoinedBy::Device => WindowsBy::Source,
+        };
+        Some(Windows { nodes: self.below(), by })
     }
 
     fn keeps(&self) -> Result<Keeps, ConfigError> {

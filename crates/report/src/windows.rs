@@ -1,0 +1,129 @@
+//! Windows of a device that are devices of their own to those who use them, and what a lost disk costs them.
+
+use super::histogram::LatencyHistogram;
+use super::report::Run;
+use super::response_times::ResponseTimes;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What was asked of the windows of a device; nothing where requests are of the whole device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WindowsUse {
+    /// Each window, in the order of the stack.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WindowUse>,
+    /// Seeks and response times over the disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_disks: Option<OverDisks>,
+    /// The windows that are lost together with each disk.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub windows_lost: BTreeMap<String, Vec<String>>,
+}
+
+/// What was asked of one window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WindowUse {
+    /// The name of its node.
+    pub name: String,
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Their response time.
+    pub response_ms: ResponseTimes,
+}
+
+/// Seeks and response times as "A Method to Reduce Read/Write Head Movement for SMR Disks" (chapter 5) has them: sums over
+/// the number of disks, whatever the number of requests. Disks without heads count too.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverDisks {
+    /// How many disks there are.
+    pub disks: u64,
+    /// The time that all arms were moved, over the disks.
+    pub seek_time_s: f64,
+    /// The response times of all requests together, over the disks.
+    pub response_s: f64,
+    /// The mean of the 99th percentiles of the windows; null when nothing was answered.
+    pub p99_ms: Option<f64>,
+    /// The time that all arms were moved, over the requests; null without requests.
+    pub seek_ms_per_request: Option<f64>,
+}
+
+impl OverDisks {
+    /// Of a run whose windows are known. None without disks.
+    pub fn of(run: &Run) -> Option<OverDisks> {
+        let disks = run.disks.len();
+        if disks == 0 {
+            return None;
+        }
+        let requests: u64 = run.windows.windows.iter().map(|window| window.requests).sum();
+        let of_window = |window: &WindowUse| Some((window.requests, window.response_ms.mean?));
+        let means = run.windows.windows.iter().filter_map(of_window);
+        let response_s: f64 = means.map(|(requests, ms)| requests as f64 * ms / 1e3).sum();
+        let p99s = run.windows.windows.iter().filter_map(|window| window.response_ms.p99);
+        let (count, sum) = p99s.fold((0_u32, 0.0), |(count, sum), p99| (count + 1, sum + p99));
+        let seek_time_s = run.costs.seek_time_s;
+        Some(OverDisks {
+            disks: disks as u64,
+            seek_time_s: seek_time_s / disks as f64,
+            response_s: response_s / disks as f64,
+            p99_ms: (count > 0).then(|| sum / f64::from(count)),
+            seek_ms_per_request: (requests > 0).then(|| 1e3 * seek_time_s / requests as f64),
+        })
+    }
+}
+
+/// Collects the response times of windows.
+#[derive(Default)]
+pub(super) struct WindowRecorder {
+    windows: Vec<(String, LatencyHistogram)>,
+}
+
+impl WindowRecorder {
+    /// Of windows with these names.
+    pub fn new(names: Vec<String>) -> WindowRecorder {
+        let windows = names.into_iter().map(|name| (name, LatencyHistogram::new()));
+        WindowRecorder { windows: windows.collect() }
+    }
+
+    /// A request of a window took so long.
+    pub fn completed(&mut self, window: usize, latency_ns: u64) {
+        if let Some((_, latencies)) = self.windows.get_mut(window) {
+            latencies.record(latency_ns);
+        }
+    }
+
+    /// What was asked of each.
+    pub fn finish(self) -> Vec<WindowUse> {
+        let told = self.windows.into_iter().map(|(name, latencies)| WindowUse {
+            name,
+            requests: latencies.count(),
+            response_ms: latencies.response_times(),
+        });
+        told.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::{DiskUse, ReplayMode};
+    use super::*;
+
+    #[test]
+    fn sums_are_over_disks_and_percentiles_over_windows() {
+        let mut recorder = WindowRecorder::new(vec!["a".into(), "b".into(), "idle".into()]);
+        for ms in [1, 3] {
+            recorder.completed(0, ms * 1_000_000);
+        }
+        recorder.completed(1, 8_000_000);
+        let mut run = Run::new("split", ReplayMode::Live);
+        run.windows.windows = recorder.finish();
+        run.disks = vec![DiskUse::default(); 4];
+        run.costs.seek_time_s = 6.0;
+        let over = OverDisks::of(&run).expect("disks");
+        assert_eq!((over.disks, over.seek_time_s), (4, 1.5));
+        assert!((over.response_s - 0.003).abs() < 1e-12, "12 ms over 4 disks: {over:?}");
+        let p99 = over.p99_ms.expect("answers");
+        assert!((p99 - 5.5).abs() < 0.01, "of 3 and 8 ms; the idle one has none: {p99}");
+        assert_eq!(over.seek_ms_per_request, Some(2000.0));
+        assert_eq!(run.windows.windows[2].response_ms, ResponseTimes::default());
+    }
+}
