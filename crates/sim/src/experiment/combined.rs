@@ -20,10 +20,13 @@ const PREFIX: &str = "workload.";
 /// What follows it.
 const KEYS: [&str; 4] = ["burst_requests", "order", "place", "seed"];
 
+/// The swept key of how workloads are replayed, combined or not.
+const QUEUE_DEPTH: &str = "workload.queue_depth";
+
 /// Workloads that differ in their seed at most.
 const SEEDS_MAX: u32 = 1000;
 
-/// True for a swept key that is one of combined workloads.
+/// True for a swept key that is one of workloads.
 pub(super) fn is_workload_key(key: &str) -> bool {
     key.starts_with(PREFIX)
 }
@@ -106,12 +109,16 @@ impl Experiment {
                 let file = &self.file;
                 Err(ConfigError::words(format!("{file}: [sweep] {keys}: {reason}")))
             };
+            if keys == QUEUE_DEPTH {
+                self.check_depths(values).or_else(wrong)?;
+                continue;
+            }
             let key = keys.strip_prefix(PREFIX).unwrap_or(keys);
             if !KEYS.contains(&key) {
                 let hint = nearest(key, KEYS)
                     .map_or(String::new(), |near| format!("; did you mean `{PREFIX}{near}`?"));
                 return wrong(format!(
-                    "is no key of a combined workload{hint}; accepted: {PREFIX}{}, each by itself",
+                    "is no key of a combined workload{hint}; accepted: {PREFIX}{}, {QUEUE_DEPTH}, each by itself",
                     KEYS.join(&format!(", {PREFIX}"))
                 ));
             }
@@ -128,12 +135,49 @@ impl Experiment {
         Ok(())
     }
 
+    /// Finds what is wrong with swept depths of the queue.
+    fn check_depths(&self, values: &[toml::Value]) -> Result<(), String> {
+        if let Some(wrong) = values.iter().find(|value| depth_of(value).is_none()) {
+            return Err(format!("{wrong}; accepted: whole numbers from 1 to {}", u32::MAX));
+        }
+        let states_own = |config: &&WorkloadConfig| {
+            config.queue_depth.is_some()
+                || config.open_loop_speed.is_some()
+                || config.streams.is_some()
+        };
+        self.workload.iter().find(states_own).map_or(Ok(()), |config| {
+            Err(format!(
+                "workload `{}` states how it is replayed; accepted: workloads without queue_depth, \
+                 open_loop_speed and streams",
+                config.name()
+            ))
+        })
+    }
+
+    /// The ways in which a workload is replayed: one for each swept depth of the queue.
+    pub(super) fn replays_of(&self, config: &WorkloadConfig) -> Vec<(WorkloadConfig, Point)> {
+        let Some(depths) = self.sweep.get(QUEUE_DEPTH) else {
+            return vec![(config.clone(), Point::new())];
+        };
+        let at_depth = |depth: &toml::Value| {
+            let config = WorkloadConfig { queue_depth: depth_of(depth), ..config.clone() };
+            (config, Point::from([(QUEUE_DEPTH.to_string(), depth.clone())]))
+        };
+        depths.iter().map(at_depth).collect()
+    }
+
     /// The swept keys of combined workloads.
     fn workload_sweep(&self) -> BTreeMap<String, Vec<toml::Value>> {
         let mut sweep = self.sweep.clone();
-        sweep.retain(|key, _| is_workload_key(key));
+        sweep.retain(|key, _| is_workload_key(key) && key != QUEUE_DEPTH);
         sweep
     }
+}
+
+/// A depth of the queue.
+fn depth_of(value: &toml::Value) -> Option<u32> {
+    let depth = value.as_integer().and_then(|depth| u32::try_from(depth).ok());
+    depth.filter(|depth| *depth > 0)
 }
 
 /// A workload with the swept values that it was given.

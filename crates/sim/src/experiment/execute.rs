@@ -4,6 +4,7 @@ use super::analyse::{Look, Seen};
 use super::events::check_events;
 use super::experiment::{Experiment, WorkloadConfig};
 use super::run::{Case, Footprints, RunError, Task, report_of};
+use super::sweep::Point;
 use super::tasks::{Watch, make_all};
 use super::workload::Workload;
 use imbrex_report::{FormTable, Report, Run, WorkloadKind};
@@ -280,16 +281,20 @@ fn prepare(
     let mut known = Vec::new();
     for config in &experiment.workload {
         let swept = config.swept(experiment, &mut known)?;
-        let replays = swept
-            .iter()
-            .map(|swept| config.replay(experiment, &swept.workload, drop_reads, stop))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut replays = Vec::new();
+        for (workload, swept) in swept.iter().enumerate() {
+            for (config, point) in experiment.replays_of(config) {
+                let replay = config.replay(experiment, &swept.workload, drop_reads, stop)?;
+                let all: Point = swept.point.clone().into_iter().chain(point).collect();
+                replays.push((workload, replay, all));
+            }
+        }
         let mut cases = Vec::new();
         for stack in &stacks {
-            for (workload, (swept, replay)) in swept.iter().zip(&replays).enumerate() {
+            for (workload, replay, point) in &replays {
                 let case = Case {
                     config: stack.config.clone(),
-                    parameters: parameters(stack.point.iter().chain(&swept.point)),
+                    parameters: parameters(stack.point.iter().chain(point)),
                     replay: *replay,
                     series: experiment.series.clone(),
                     events: experiment.event.clone(),
@@ -299,7 +304,7 @@ fn prepare(
                     drive_scale: 1,
                     drive_scale_option: None,
                 };
-                cases.push((workload, case));
+                cases.push((*workload, case));
             }
         }
         workloads.push(PreparedWorkload {
