@@ -19,6 +19,7 @@ mod golden;
 #[path = "../../../core/tests/common/harness.rs"]
 #[allow(dead_code, reason = "the core tests use more of it than the tests of whole stacks")]
 mod harness;
+mod head_movement;
 mod host_managed;
 mod idle_cleaning;
 mod keys;
