@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Volumes whose logs lie on other disks, under schedulers, are served: all are written, the server is killed and started
 again, and nothing that was flushed is lost. Then a disk fails: the volumes that have their log or their home there fail, two
-of `split` and one of `split-local`, and the others go on."""
+of `split`, one of `split-local`, one or all of `split-dedicated`, and the others go on."""
 
 import errno
 import random
@@ -17,8 +17,14 @@ DISKS = 4
 LOST = {
     "split": lambda disk: {disk, (disk - 1) % DISKS},
     "split-local": lambda disk: {disk},
+    "split-dedicated": lambda disk: set(range(DISKS)) if disk == DISKS - 1 else {disk},
 }
-LOG_ON = {"split": lambda volume: (volume + 1) % DISKS, "split-local": lambda volume: volume}
+LOG_ON = {
+    "split": lambda volume: (volume + 1) % DISKS,
+    "split-local": lambda volume: volume,
+    "split-dedicated": lambda _: DISKS - 1,
+}
+LOG_MIB = 96
 
 
 def stack_file(name):
@@ -32,10 +38,12 @@ def stack_file(name):
     for disk in range(DISKS):
         node(name=f"disk-{disk}", kind="disk", drive="st5000as0011")
         node(name=f"queue-{disk}", kind="scheduler", below=f"disk-{disk}", policy="area-c-look", quota=8)
-        node(name=f"log-{disk}", kind="slice", below=f"queue-{disk}", offset="0", size="96MiB")
-        node(name=f"home-{disk}", kind="slice", below=f"queue-{disk}", offset="96MiB", size="512MiB")
+        logs = [volume for volume in range(DISKS) if LOG_ON[name](volume) == disk]
+        for place, volume in enumerate(logs):
+            node(name=f"log-{volume}", kind="slice", below=f"queue-{disk}", offset=f"{LOG_MIB * place}MiB", size=f"{LOG_MIB}MiB")
+        node(name=f"home-{disk}", kind="slice", below=f"queue-{disk}", offset=f"{LOG_MIB * len(logs)}MiB", size="512MiB")
     for volume in range(DISKS):
-        below = f'{{ log = "log-{LOG_ON[name](volume)}", home = "home-{volume}" }}'
+        below = f'{{ log = "log-{volume}", home = "home-{volume}" }}'
         node(name=f"volume-{volume}", kind="persistent-cache", below=below, bands="fixed:16MiB",
              persistent_cache="16MiB", merge_buffer="none", bypass="on", bypass_streams=32)
     node(name="volumes", kind="span", below=[f"volume-{volume}" for volume in range(DISKS)])
@@ -100,7 +108,8 @@ def main():
                         if block > 0:
                             assert clients[volume].read(block * BLOCK, BLOCK) == content, f"{name}: volume {volume}, block {block}"
                 server.kill()
-        print(f"{name}: {sum(map(len, known))} blocks as they were written; volumes lost with a disk: {len(lost)}")
+            print(f"{name}: disk {disk} takes {len(lost)} volumes with it")
+        print(f"{name}: {sum(map(len, known))} blocks as they were written")
 
 
 main()

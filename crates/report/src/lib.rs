@@ -31,6 +31,7 @@ mod series;
 mod speed;
 mod status;
 mod table;
+mod window_recorder;
 mod windows;
 mod zone_use;
 

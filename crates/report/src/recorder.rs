@@ -6,7 +6,7 @@ use super::phase_recorder::{Latencies, PhaseRecorder};
 use super::phases::Phase;
 use super::report::{Figures, Run};
 use super::series::{GaugeSeries, SumSeries};
-use super::windows::WindowRecorder;
+use super::window_recorder::WindowRecorder;
 use imbrex_drives::HeatMap;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,5 @@
 //! Windows of a device that are devices of their own to those who use them, and what a lost disk costs them.
 
-use super::histogram::LatencyHistogram;
-use super::report::Run;
 use super::response_times::ResponseTimes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,19 +46,17 @@ pub struct OverDisks {
 }
 
 impl OverDisks {
-    /// Of a run whose windows are known. None without disks.
-    pub fn of(run: &Run) -> Option<OverDisks> {
-        let disks = run.disks.len();
+    /// Of windows whose disks, of which there are so many, moved their arms for so long. None without disks.
+    pub fn of(windows: &[WindowUse], disks: usize, seek_time_s: f64) -> Option<OverDisks> {
         if disks == 0 {
             return None;
         }
-        let requests: u64 = run.windows.windows.iter().map(|window| window.requests).sum();
+        let requests: u64 = windows.iter().map(|window| window.requests).sum();
         let of_window = |window: &WindowUse| Some((window.requests, window.response_ms.mean?));
-        let means = run.windows.windows.iter().filter_map(of_window);
+        let means = windows.iter().filter_map(of_window);
         let response_s: f64 = means.map(|(requests, ms)| requests as f64 * ms / 1e3).sum();
-        let p99s = run.windows.windows.iter().filter_map(|window| window.response_ms.p99);
+        let p99s = windows.iter().filter_map(|window| window.response_ms.p99);
         let (count, sum) = p99s.fold((0_u32, 0.0), |(count, sum), p99| (count + 1, sum + p99));
-        let seek_time_s = run.costs.seek_time_s;
         Some(OverDisks {
             disks: disks as u64,
             seek_time_s: seek_time_s / disks as f64,
@@ -71,59 +67,28 @@ impl OverDisks {
     }
 }
 
-/// Collects the response times of windows.
-#[derive(Default)]
-pub(super) struct WindowRecorder {
-    windows: Vec<(String, LatencyHistogram)>,
-}
-
-impl WindowRecorder {
-    /// Of windows with these names.
-    pub fn new(names: Vec<String>) -> WindowRecorder {
-        let windows = names.into_iter().map(|name| (name, LatencyHistogram::new()));
-        WindowRecorder { windows: windows.collect() }
-    }
-
-    /// A request of a window took so long.
-    pub fn completed(&mut self, window: usize, latency_ns: u64) {
-        if let Some((_, latencies)) = self.windows.get_mut(window) {
-            latencies.record(latency_ns);
-        }
-    }
-
-    /// What was asked of each.
-    pub fn finish(self) -> Vec<WindowUse> {
-        let told = self.windows.into_iter().map(|(name, latencies)| WindowUse {
-            name,
-            requests: latencies.count(),
-            response_ms: latencies.response_times(),
-        });
-        told.collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::report::{DiskUse, ReplayMode};
     use super::*;
 
     #[test]
     fn sums_are_over_disks_and_percentiles_over_windows() {
-        let mut recorder = WindowRecorder::new(vec!["a".into(), "b".into(), "idle".into()]);
-        for ms in [1, 3] {
-            recorder.completed(0, ms * 1_000_000);
-        }
-        recorder.completed(1, 8_000_000);
-        let mut run = Run::new("split", ReplayMode::Live);
-        run.windows.windows = recorder.finish();
-        run.disks = vec![DiskUse::default(); 4];
-        run.costs.seek_time_s = 6.0;
-        let over = OverDisks::of(&run).expect("disks");
+        let window = |name: &str, requests, mean, p99| {
+            let response_ms = ResponseTimes { mean, p99, ..ResponseTimes::default() };
+            WindowUse { name: name.to_string(), requests, response_ms }
+        };
+        let windows = [
+            window("a", 2, Some(2.0), Some(3.0)),
+            window("b", 1, Some(8.0), Some(8.0)),
+            window("idle", 0, None, None),
+        ];
+        let over = OverDisks::of(&windows, 4, 6.0).expect("disks");
         assert_eq!((over.disks, over.seek_time_s), (4, 1.5));
         assert!((over.response_s - 0.003).abs() < 1e-12, "12 ms over 4 disks: {over:?}");
-        let p99 = over.p99_ms.expect("answers");
-        assert!((p99 - 5.5).abs() < 0.01, "of 3 and 8 ms; the idle one has none: {p99}");
+        assert_eq!(over.p99_ms, Some(5.5), "the idle one has none");
         assert_eq!(over.seek_ms_per_request, Some(2000.0));
-        assert_eq!(run.windows.windows[2].response_ms, ResponseTimes::default());
+        let idle = OverDisks::of(&windows[2..], 4, 0.0).expect("disks");
+        assert_eq!((idle.p99_ms, idle.seek_ms_per_request), (None, None));
+        assert_eq!(OverDisks::of(&windows, 0, 0.0), None);
     }
 }

@@ -353,7 +353,8 @@ impl Task<'_> {
         describe.finish(finished_at, &mut run);
         if !names.is_empty() {
             run.windows.windows_lost = describe.windows_lost(&names, &engine.stack);
-            run.windows.over_disks = OverDisks::of(&run);
+            let (disks, seek_time_s) = (run.disks.len(), run.costs.seek_time_s);
+            run.windows.over_disks = OverDisks::of(&run.windows.windows, disks, seek_time_s);
         }
         run.figures.tables.extend(collections.finish(finished_at));
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
