@@ -45,6 +45,9 @@ macro_rules! translation_keys {
                 /// ([more](models/drive-managed.md#what-the-log-holds-of-a-band)).
                 #[serde(skip_serializing_if = "Option::is_none")]
                 rewrite_covered: Option<$crate::Word<imbrex_core::translation::CoveredBlocks>> => r#"`"as-others"`: it is read at home and copied like the rest; `"from-log"`: it is not read at home, and a stretch that the log holds in full is not copied (as `"as-others"` where durable)"#, r#"`"as-others"`"#;
+                /// When what the log holds of it is read, in a clean for want of room.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                gather: Option<$crate::Word<imbrex_core::translation::Gather>> => r#"`"after"`: when home is read; `"beside"`: at the same time, by the other disk where log and home lie on two"#, r#"`"after"`"#;
                 /// Time of the firmware for a rewrite beside its disk operations.
                 rewrite_overhead: Option<$crate::quantity::Span> => "a time", r#"`"0 ms"`"#;
                 $($after_rewrites)*

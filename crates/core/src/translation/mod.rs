@@ -8,7 +8,7 @@ pub mod segment;
 pub use crate::checksums::{BAD, ChecksumSettings, NOTHING, ZERO_SUM};
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
 pub use persistent_cache::{
-    Areas, BlockingCleaning, BypassSettings, CoveredBlocks, Disks, DurableAreas, HostAware,
+    Areas, BlockingCleaning, BypassSettings, CoveredBlocks, Disks, DurableAreas, Gather, HostAware,
     IdleCleaning, IdlePiece, Layout, LayoutError, MapJournalSettings, OnArrival, PersistentCache,
     PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings, StreamClasses,
     TrimMethod, UpdateMethod, Victim, codec, conventional_blocks_needed, layout, log, records,

@@ -28,7 +28,7 @@ use imbrex_core::operation::Durability;
 use imbrex_core::read_cache::{OnWrite, ReadCacheSettings};
 use imbrex_core::translation::segment::RegionLayout;
 use imbrex_core::translation::{
-    BlockingCleaning, BypassSettings, HostAware, IdleCleaning, IdlePiece, MILLION,
+    BlockingCleaning, BypassSettings, Gather, HostAware, IdleCleaning, IdlePiece, MILLION,
     MapJournalSettings, OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent,
     RewriteMethod, RewriteSettings, RingSize, TrimMethod, UpdateMethod, Victim,
     conventional_blocks_needed,
@@ -453,13 +453,13 @@ fn translation_buffers(settings: &PersistentCacheSettings, stretch: u64) -> Buff
     };
     let journal = DURABILITY.ring_blocks + JOURNAL_PAGES;
     BufferBound {
-        blocks: merged
+        blocks: merged * if settings.rewrite.gather == Gather::Beside { 2 } else { 1 }
             + 1
             + REQUESTS
             + zeroes
             + settings.durability.map_or(0, |_| tables + journal),
         because: "one stretch of a band is merged at a time, behind the tracks that the last one has \
-                  destroyed, with its note; a request may write a record of the map, or zeroes; a durable one writes its journal, the pages of a checkpoint and of the checksums \
+                  destroyed, with its note, and with what the log has of it where that is read beside; a request may write a record of the map, or zeroes; a durable one writes its journal, the pages of a checkpoint and of the checksums \
                   beside",
     }
 }

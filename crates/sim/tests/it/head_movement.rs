@@ -221,6 +221,14 @@ fn what_cannot_be_is_refused_in_one_sentence() {
             "workload.queue_depth: 0; accepted: whole numbers from 1",
         ),
         (
+            one(
+                split,
+                "",
+                "[set]\n\"volume-0.gather\" = \"beside\"\n\"volume-0.blocking_slice\" = \"1 s\"",
+            ),
+            "gather = \"beside\" reads log and home at the same time",
+        ),
+        (
             one(split, "queue_depth = 3", "[sweep]\n\"workload.queue_depth\" = [1, 2]"),
             "workload `hm-like/64` states how it is replayed",
         ),
@@ -240,4 +248,27 @@ fn a_swept_depth_is_the_depth_of_each_run() {
     assert_eq!(labels, ["four-disks queue_depth=1", "four-disks queue_depth=8"]);
     let finish = |run: &Run| run.costs.response_ms.mean.expect("answers");
     assert!(finish(&report.runs[1]) > 2.0 * finish(&report.runs[0]), "the deeper one waits");
+}
+
+#[test]
+fn a_rewrite_that_reads_log_and_home_at_once_takes_less_time_and_does_the_same() {
+    let text = mix("systems = [\"split\", \"split-local\"]", "queue_depth = 1", 3000);
+    let settings = each("volume", "entries", "200")
+        + &each("volume", "idle_after", "\"off\"")
+        + &each("volume", "rewrite_overhead", "\"0 ms\"");
+    let report = |gather: &str| {
+        let gather = each("volume", "gather", gather);
+        reported(&format!("{text}\n[set]\n{settings}{gather}")).expect("runs")
+    };
+    let (after, beside) = (report("\"after\""), report("\"beside\""));
+    for (after, beside) in after.runs.iter().zip(&beside.runs) {
+        assert!(after.rewrites.bands_rewritten > 20, "{}", after.rewrites.bands_rewritten);
+        assert_eq!(after.rewrites, beside.rewrites, "{}", after.system);
+        let moved =
+            |run: &Run| -> u64 { run.disks.iter().map(|disk| disk.reads + disk.writes).sum() };
+        assert_eq!(moved(after), moved(beside), "{}", after.system);
+    }
+    let seconds = |report: &Report, system: usize| report.runs[system].log.band_rewrite_time_s;
+    let (slow, quick) = (seconds(&after, 0), seconds(&beside, 0));
+    assert!(quick < 0.95 * slow, "two disks read at once: {quick} s instead of {slow} s");
 }

@@ -29,6 +29,7 @@ pub(super) fn layer_settings(
     rewrite.method = Word::or(from.rewrite, rewrite.method);
     rewrite.extent = Word::or(from.rewrite_extent, rewrite.extent);
     rewrite.covered = Word::or(from.rewrite_covered, rewrite.covered);
+    rewrite.gather = Word::or(from.gather, rewrite.gather);
     rewrite.merge_buffer_blocks = match from.merge_buffer {
         Some(MergeBuffer::Of(size)) => Some(BlockCount::from_bytes_floor(size.0)),
         Some(MergeBuffer::None) | None => None,

@@ -36,6 +36,8 @@ pub enum LayoutError {
     ZonesOnTwoDisks,
     /// Zones go with certain settings only.
     ZonesNeed,
+    /// Log and home are to be read at the same time, in slices.
+    GatherInSlices,
     /// The zones are no bands of the translation.
     ZonesAreNotBands,
     /// There is no band.
@@ -98,7 +100,10 @@ const ZONES_ON_TWO_DISKS: &str = "\
     a host-aware disk has its log beside its zones; accepted: one disk in `below`";
 const ZONES_NEED: &str = "\
     a host-aware disk needs update = \"append\", bypass = \"off\", rewrite = \"in-place\", \
-    rewrite_extent = \"from-first-dirty\", rewrite_covered = \"as-others\" and trim = \"from-log\"";
+    rewrite_extent = \"from-first-dirty\", rewrite_covered = \"as-others\", gather = \"after\" and trim = \"from-log\"";
+const GATHER_IN_SLICES: &str = "\
+    gather = \"beside\" reads log and home at the same time, and with blocking_slice a clean stops between \
+    short operations; accepted: one of them";
 const MERGE_BUFFER_WITH_ZONES: &str = "\
     a host-aware disk reads a zone that is rewritten from the memory that holds all of it; \
     accepted: no merge_buffer";
@@ -155,6 +160,7 @@ impl fmt::Display for LayoutError {
             LayoutError::ZonesNotDurable => f.write_str(ZONES_NOT_DURABLE),
             LayoutError::ZonesOnTwoDisks => f.write_str(ZONES_ON_TWO_DISKS),
             LayoutError::ZonesNeed => f.write_str(ZONES_NEED),
+            LayoutError::GatherInSlices => f.write_str(GATHER_IN_SLICES),
             LayoutError::ZonesAreNotBands => {
                 f.write_str("the bands of a host-aware disk are its zones: leave `bands` out")
             }

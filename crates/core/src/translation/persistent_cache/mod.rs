@@ -81,7 +81,7 @@ pub use layer::PersistentCache;
 pub use layout::{Areas, Layout};
 pub use layout_error::LayoutError;
 pub use settings::{
-    BlockingCleaning, BypassSettings, CoveredBlocks, HostAware, IdleCleaning, IdlePiece,
+    BlockingCleaning, BypassSettings, CoveredBlocks, Gather, HostAware, IdleCleaning, IdlePiece,
     MapJournalSettings, OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod,
     RewriteSettings, StreamClasses, TrimMethod, UpdateMethod, Victim,
 };

@@ -10,6 +10,8 @@
 //! from `Gathering` to `WritingHome` and ends there. A rewrite that writes notes forces its writes and
 //! skips the two phases that flush.
 //!
+//! With `gather = "beside"` the log is read in `Reading` too, and `Gathering` only puts it over what was read at home.
+//!
 //! A drive that has memory for a part of a band only goes through this from `Reading` on once for
 //! each [stretch](super::stretch) of it.
 //!
@@ -187,6 +189,10 @@ pub(super) struct Rewrite {
     /// As long as the longest stretch, so that every rewrite uses the same memory.
     pub buffer: BufferSlice,
     pub note: BufferSlice,
+    /// What the log holds of the present stretch, where it is read beside home; as long as `buffer`.
+    pub beside: BufferSlice,
+    /// It is read, or being read.
+    pub is_gathered_beside: bool,
 }
 
 impl Rewrite {
@@ -229,6 +235,8 @@ impl Rewrite {
             hold: None,
             buffer: BufferSlice::EMPTY,
             note: BufferSlice::EMPTY,
+            beside: BufferSlice::EMPTY,
+            is_gathered_beside: false,
         }
     }
 

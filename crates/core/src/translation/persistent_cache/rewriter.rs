@@ -4,7 +4,7 @@ use super::block_map::BlockMap;
 use super::covered::Unread;
 use super::rewrite::{Phase, Reason, Rewrite};
 use super::salvage::Salvage;
-use super::settings::{IdleCleaning, RewriteExtent};
+use super::settings::{Gather, IdleCleaning, RewriteExtent};
 use super::shape::Shape;
 use super::stretch::{cut_pieces, join_adjoining};
 use super::trim::end_with_the_log;
@@ -337,20 +337,42 @@ impl Rewriter {
     fn gather_step(&self, index: u64, shape: &Shape) -> Step {
         let rewrite = self.get();
         let piece = self.gathered[index as usize];
+        read_from_log(&piece, rewrite.buffer, self.place_in_stretch(&piece, shape), shape)
+    }
+
+    /// Where a piece belongs in the memory of the present stretch.
+    fn place_in_stretch(&self, piece: &Piece, shape: &Shape) -> u64 {
+        let rewrite = self.get();
         let start = shape.bands.extent_of(rewrite.band).start.0 + rewrite.stretch.from;
-        let end = piece.position + piece.extent.blocks.0;
-        let run = |from: u64| {
-            let slots = shape.log_area_to(from, end);
-            let at = piece.extent.start.0 + (from - piece.position) - start;
-            (slots, rewrite.buffer.part(at, slots.extent.blocks.0))
-        };
-        let first = run(piece.position);
-        let cut = piece.position + first.0.extent.blocks.0;
-        let second = match cut < end {
-            true => run(cut),
-            false => (Area::EMPTY, BufferSlice::EMPTY),
-        };
-        Step { is_write: false, pieces: [first, second] }
+        piece.extent.start.0 - start
+    }
+
+    /// True when what the log holds of the present stretch is to be read at the same time as home.
+    pub fn gathers_beside(&self, shape: &Shape) -> bool {
+        let rewrite = self.get();
+        shape.settings.rewrite.gather == Gather::Beside
+            && !rewrite.pace.is_idle
+            && !self.gathered.is_empty()
+    }
+
+    /// Reads one run of what the log holds of the band into the memory beside, from block `at` of it on.
+    pub fn step_beside(&self, index: usize, at: u64, shape: &Shape) -> Step {
+        read_from_log(&self.gathered[index], self.get().beside, at, shape)
+    }
+
+    /// From where in that memory each run goes where in that of the stretch.
+    pub fn moves_from_beside<'a>(
+        &'a self,
+        shape: &'a Shape,
+    ) -> impl Iterator<Item = (BufferSlice, BufferSlice)> + 'a {
+        let Rewrite { beside, buffer, .. } = *self.get();
+        let mut at = 0;
+        self.gathered.iter().map(move |piece| {
+            let blocks = piece.extent.blocks.0;
+            let to = buffer.part(self.place_in_stretch(piece, shape), blocks);
+            at += blocks;
+            (beside.part(at - blocks, blocks), to)
+        })
     }
 
     /// Blocks from the start of the stretch to the end of the last track with a merged block: what a
@@ -395,6 +417,22 @@ impl Rewriter {
         self.gathered.clear();
         self.to_gather.clear();
     }
+}
+
+/// Reads a run of the log into `memory`, from block `at` of it on.
+fn read_from_log(piece: &Piece, memory: BufferSlice, at: u64, shape: &Shape) -> Step {
+    let end = piece.position + piece.extent.blocks.0;
+    let run = |from: u64| {
+        let slots = shape.log_area_to(from, end);
+        (slots, memory.part(at + (from - piece.position), slots.extent.blocks.0))
+    };
+    let first = run(piece.position);
+    let cut = piece.position + first.0.extent.blocks.0;
+    let second = match cut < end {
+        true => run(cut),
+        false => (Area::EMPTY, BufferSlice::EMPTY),
+    };
+    Step { is_write: false, pieces: [first, second] }
 }
 
 /// The step that moves `blocks` blocks of the stretch from the one at `from` on.

@@ -53,6 +53,17 @@ crate::words! {
         FromLog = "from-log",
     }
 
+    /// When what the log holds of a band is read, in a rewrite for want of room. In idle time it is always read after
+    /// home, one run at a time, so that a request waits for one disk operation at most.
+    #[derive(Default)]
+    pub enum Gather {
+        /// Once home is read: what is read lands where it belongs.
+        #[default]
+        After = "after",
+        /// At the same time, into memory of its own: two disks read then, where log and home lie on two.
+        Beside = "beside",
+    }
+
     /// What a trim does.
     #[derive(Default)]
     pub enum TrimMethod {
@@ -78,6 +89,8 @@ pub struct RewriteSettings {
     pub extent: RewriteExtent,
     /// What becomes of the blocks that the log holds.
     pub covered: CoveredBlocks,
+    /// When what the log holds is read.
+    pub gather: Gather,
     /// How much of a band the drive has memory to merge at a time; `None` for the longest band.
     pub merge_buffer_blocks: Option<BlockCount>,
     /// Time the firmware takes for each rewrite beside its disk operations: a calibrated parameter
@@ -350,12 +363,16 @@ impl PersistentCacheSettings {
         if let Some(durability) = &self.durability {
             self.check_durability(durability)?;
         }
+        if self.rewrite.gather == Gather::Beside && self.blocking.slice.is_some() {
+            return Err(LayoutError::GatherInSlices);
+        }
         if self.host_aware.is_some() {
             let takes_zones = self.bypass.is_none()
                 && self.update == UpdateMethod::Append
                 && self.rewrite.method == RewriteMethod::InPlace
                 && self.rewrite.extent == RewriteExtent::FromFirstDirty
                 && self.rewrite.covered == CoveredBlocks::AsOthers
+                && self.rewrite.gather == Gather::After
                 && self.trim == TrimMethod::FromLog;
             if !takes_zones {
                 return Err(LayoutError::ZonesNeed);

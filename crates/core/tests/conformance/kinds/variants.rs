@@ -6,16 +6,16 @@ use super::{
 };
 use imbrex_core::rng::Rng;
 use imbrex_core::translation::{
-    BlockingCleaning, BypassSettings, CoveredBlocks, IdleCleaning, IdlePiece, MapJournalSettings,
-    OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings,
-    StreamClasses, TrimMethod, UpdateMethod, Victim,
+    BlockingCleaning, BypassSettings, CoveredBlocks, Gather, IdleCleaning, IdlePiece,
+    MapJournalSettings, OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod,
+    RewriteSettings, StreamClasses, TrimMethod, UpdateMethod, Victim,
 };
 use imbrex_core::units::{BlockCount, Duration};
 
 /// A translation on one disk or on two, with zones or without, durable or not.
 pub fn any_translation(seed: u64) -> Kind {
     let mut rng = Rng::new(seed, 71);
-    let settings = any_settings(&mut rng);
+    let settings = with_gather(seed, any_settings(&mut rng));
     let kind = match rng.below(6) {
         0 => host_aware(PersistentCacheSettings {
             trim: TrimMethod::FromLog,
@@ -23,6 +23,7 @@ pub fn any_translation(seed: u64) -> Kind {
             bypass: None,
             rewrite: RewriteSettings {
                 covered: CoveredBlocks::AsOthers,
+                gather: Gather::After,
                 merge_buffer_blocks: None,
                 ..settings.rewrite
             },
@@ -40,7 +41,16 @@ pub fn any_translation(seed: u64) -> Kind {
 
 /// The settings that are drawn from a seed, before the kind of medium has its say.
 pub fn describe(seed: u64) -> String {
-    format!("{:?}", any_settings(&mut Rng::new(seed, 71)))
+    format!("{:?}", with_gather(seed, any_settings(&mut Rng::new(seed, 71))))
+}
+
+/// The same, where every second one that may reads log and home at the same time.
+fn with_gather(seed: u64, mut settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    if settings.blocking.slice.is_none() {
+        let mut rng = Rng::new(seed, 72);
+        settings.rewrite.gather = one_of(&mut rng, [Gather::After, Gather::Beside]);
+    }
+    settings
 }
 
 fn any_settings(rng: &mut Rng) -> PersistentCacheSettings {

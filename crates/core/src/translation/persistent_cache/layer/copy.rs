@@ -51,12 +51,14 @@ impl PersistentCache {
         self.rewriter.enter(Phase::Reading, there);
         if self.copy_check.pages.blocks > 0 {
             // The checksums are in memory since the first stretch.
+            self.gather_beside(ctx);
             return self.continue_rewrite(ctx);
         }
         let in_memory = self.copy_check.begin(&rewrite, &self.shape, &self.blocks, &self.checksums);
         self.undo.end_of_waiting();
         let pages = ctx.allocate(BlockCount(self.checksums.table_blocks()));
         self.copy_check.pages = pages;
+        self.gather_beside(ctx);
         self.send_steps(ctx);
         let table = self.checksums.table(band);
         if !in_memory && table != Table::NONE {

@@ -86,7 +86,31 @@ impl PersistentCache {
             self.rewriter.leave_unread(&self.shape, to_read);
         }
         self.rewriter.enter(Phase::Reading, to_read);
+        self.gather_beside(ctx);
         self.continue_rewrite(ctx);
+    }
+
+    /// Begins to read what the log holds of the stretch while home is being read, where that is asked for.
+    pub(super) fn gather_beside(&mut self, ctx: &mut Context<'_>) {
+        let is_beside = self.rewriter.gathers_beside(&self.shape);
+        self.rewriter.get_mut().is_gathered_beside = is_beside;
+        if !is_beside {
+            return;
+        }
+        if self.rewriter.get().beside == BufferSlice::EMPTY {
+            let beside = ctx.allocate(self.shape.layout.rewrite_blocks());
+            self.rewriter.get_mut().beside = beside;
+        }
+        let mut at = 0;
+        for index in 0..self.rewriter.gathered().len() {
+            let step = self.rewriter.step_beside(index, at, &self.shape);
+            at += self.rewriter.gathered()[index].extent.blocks.0;
+            for place in step.pieces.into_iter().filter(|(area, _)| !area.extent.is_empty()) {
+                self.rewriter.get_mut().steps.sent_beside();
+                let part = Part::Rewrite { end: None };
+                self.issue(part, Operation::Read, place, Cause::Cleaning, ctx);
+            }
+        }
     }
 
     /// Sends off what may be sent of the present phase. When all of it is done, the next phase
@@ -213,7 +237,8 @@ impl PersistentCache {
     /// the disk may choose their order. Zeroed ranges go home as zeroes: nothing of what was
     /// zeroed is left on the disk then.
     pub(super) fn gather(&mut self, ctx: &mut Context<'_>) {
-        let steps = self.rewriter.gathered().len() as u64;
+        let is_beside = self.rewriter.get().is_gathered_beside;
+        let steps = if is_beside { 0 } else { self.rewriter.gathered().len() as u64 };
         self.rewriter.enter(Phase::Gathering, steps);
         self.expect_merged();
         let rewrite = self.rewriter.get();
@@ -224,6 +249,11 @@ impl PersistentCache {
         for zeroed in self.rewriter.zeroed(Extent::new(start, held.blocks)) {
             let part = rewrite.buffer.part(zeroed.start.0 - start, zeroed.blocks.0);
             ctx.zero(part);
+        }
+        if is_beside {
+            for (from, to) in self.rewriter.moves_from_beside(&self.shape) {
+                ctx.copy(from, to);
+            }
         }
         self.continue_rewrite(ctx);
     }
@@ -394,6 +424,7 @@ impl PersistentCache {
         let rewrite = self.rewriter.get();
         ctx.release(rewrite.buffer);
         ctx.release(rewrite.note);
+        ctx.release(rewrite.beside);
         self.rewriter.end();
     }
 
