@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Two emulated drives under load at a depth of 64: a random and a sequential job of fio on each of two volumes, whose logs lie on
 the other drive, under C-LOOK by areas, move the arms at least 30 % less than the same jobs dealt to the two drives in turn, first
-come, first served, and are done earlier."""
+come, first served, and are done earlier. Both volumes have both jobs: with one each, a drive has more to do than the other, and
+the jobs that take turns end first."""
 
 # Alone: it measures how long the jobs take.
 

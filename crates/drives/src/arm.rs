@@ -17,7 +17,7 @@ pub enum Direction {
     Write,
 }
 
-/// How the time of an access was spent, in nanoseconds.
+/// How the time of an access was spent, in nanoseconds, and how far the arm went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AccessTime {
     /// Moving the arm, switching heads and settling.
@@ -308,6 +308,8 @@ pub(super) mod tests {
         assert_eq!(write.time.transfer_ns, 5 * REVOLUTION_NS);
         assert_eq!(write.time.seek_ns, 5 * 1_500_000);
         assert_eq!(write.time.rotation_ns, 0);
+        // One surface after the other: each track is a cylinder further.
+        assert_eq!(write.time.seek_tracks, 5);
         let next = access(&mut arm, write.end.0, Extent::new(400 * 6, 4), Direction::Write);
         assert_eq!(next.time.seek_ns + next.time.rotation_ns, 1_500_000);
     }

@@ -122,12 +122,11 @@ impl Describe {
     pub fn windows_lost(&self, windows: &[String], stack: &Stack) -> BTreeMap<String, Vec<String>> {
         let disks = self.nodes.iter().filter(|node| node.facts.disk().is_some());
         let of_disk = |disk: &DescribeNode| {
-            let above = stack.without(disk.id);
-            let is_lost = |name: &&String| {
-                let lost = above.iter().filter(|(_, without)| *without == Without::Lost);
-                lost.clone().any(|(node, _)| self.name_of(*node) == Some(name.as_str()))
-            };
-            let is_lost = |name: &&String| **name == disk.name || is_lost(name);
+            let above = stack.without(disk.id).into_iter();
+            let above = above.filter(|(_, without)| *without == Without::Lost);
+            let mut lost: Vec<&str> = above.filter_map(|(node, _)| self.name_of(node)).collect();
+            lost.push(&disk.name);
+            let is_lost = |name: &&String| lost.contains(&name.as_str());
             (disk.name.clone(), windows.iter().filter(is_lost).cloned().collect())
         };
         disks.map(of_disk).collect()

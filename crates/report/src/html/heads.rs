@@ -33,7 +33,7 @@ pub(super) fn of_disks(report: &Report, body: &mut String) {
         &format!(
             "Addresses of the first {DRAWN_MAX} requests that went to each disk in the time that was asked for, at most: the \
              thin line in the order in which they came, the thick one in the order in which they went. heads.csv \
-             has more of them."
+             has all that were kept."
         ),
         body,
     );

@@ -158,6 +158,8 @@ impl ClosedForm {
             ("[set]", !of.set.is_empty()),
             ("`series`", !of.series.is_empty()),
             ("[[event]]", !of.event.is_empty()),
+            ("[movement]", of.movement.is_some()),
+            ("[heads]", of.heads.is_some()),
             ("`size`", of.size.is_some()),
         ];
         if let Some((other, _)) = others.iter().find(|(_, is_there)| *is_there) {

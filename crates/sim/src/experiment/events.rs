@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
 /// The latest instant of an event, in seconds: a tenth of the time that there is.
-const AT_S_MAX: f64 = 1e9;
+pub(super) const AT_S_MAX: f64 = 1e9;
 
 /// A command to a node at an instant of the replay, or after so many requests.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

@@ -1,10 +1,8 @@
 //! The table `[heads]` of an experiment: a time in which it is told what schedulers hand down.
 
+use super::events::AT_S_MAX;
 use imbrex_core::units::Instant;
 use serde::Deserialize;
-
-/// The end of all times that can be asked for, in seconds: a tenth of the time that there is.
-const END_S_MAX: f64 = 1e9;
 
 /// A time of the replay.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -23,12 +21,12 @@ impl HeadsConfig {
     /// # Errors
     /// Words that name the key, the value and what is accepted.
     pub(super) fn check(&self) -> Result<(), String> {
-        if !(0.0..=END_S_MAX).contains(&self.from_s) {
-            return Err(format!("from_s = {}; accepted: 0 to {END_S_MAX}", self.from_s));
+        if !(0.0..=AT_S_MAX).contains(&self.from_s) {
+            return Err(format!("from_s = {}; accepted: 0 to {AT_S_MAX}", self.from_s));
         }
-        if !(self.for_s > 0.0 && self.for_s <= END_S_MAX) {
+        if !(self.for_s > 0.0 && self.for_s <= AT_S_MAX) {
             return Err(format!(
-                "for_s = {}; accepted: more than 0, at most {END_S_MAX}",
+                "for_s = {}; accepted: more than 0, at most {AT_S_MAX}",
                 self.for_s
             ));
         }

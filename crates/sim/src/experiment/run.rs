@@ -403,13 +403,19 @@ impl Task<'_> {
     /// Which records have a part of the device as theirs, and how their addresses fit into it.
     fn dealt(&self, describe: &Describe, stop: &AtomicBool) -> Result<Dealt, RunError> {
         let windows = windows_of(self.case, describe)?;
-        let requests = self.case.replay.limit;
-        if requests.is_some_and(|requests| (windows.all().len() as u64) > requests) {
+        // A device of a trace may have no requests; what is dealt must be enough for all.
+        let (takers, what) = match (&windows, self.case.replay.mode) {
+            (Windows::OfStreams(_), ReplayMode::Streams { streams }) => {
+                (Some(u64::from(streams)), "streams")
+            }
+            (Windows::InTurn(_), _) => (self.case.replay.limit, "requests"),
+            _ => (None, ""),
+        };
+        let count = windows.all().len();
+        if let Some(takers) = takers.filter(|takers| count as u64 > *takers) {
             return Err(ConfigError::words(format!(
-                "windows: {} of system `{}` for {} requests; accepted: no more windows than requests",
-                windows.all().len(),
-                self.case.config.name,
-                requests.unwrap_or_default()
+                "windows: {count} of system `{}` for {takers} {what}; accepted: no more windows than {what}",
+                self.case.config.name
             ))
             .into());
         }

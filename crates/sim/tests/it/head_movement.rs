@@ -205,8 +205,17 @@ fn what_cannot_be_is_refused_in_one_sentence() {
             "[heads] from_s = -1; accepted: 0 to",
         ),
         (
-            one(split, "limit = 3", ""),
-            "windows: 4 of system `split` for 3 requests; accepted: no more windows than requests",
+            one("systems = [\"four-disks-equal\"]", "limit = 3", ""),
+            "windows: 4 of system `four-disks-equal` for 3 requests; accepted: no more windows than requests",
+        ),
+        (
+            one("systems = [\"spanned\"]", "streams = 1\nwindows = [\"disk-0\", \"disk-1\"]", ""),
+            "windows: 2 of system `spanned` for 1 streams; accepted: no more windows than streams",
+        ),
+        (
+            "name = \"t\"\ntitle = \"t\"\n[heads]\nfor_s = 1\n[closed_form]\nform = \"omega\"\n"
+                .to_string(),
+            "[closed_form] runs nothing: leave out [heads]",
         ),
         (
             one(split, "queue_depth = 4\nwindows = [\"volume-0\"]", ""),
