@@ -12,6 +12,9 @@ use imbrex_core::units::Instant;
 use imbrex_report::EventUse;
 use imbrex_traces::{TraceError, TraceRecord};
 
+/// The latest instant that an experiment may name, in seconds: a tenth of the time that there is.
+pub const AT_S_MAX: f64 = 1e9;
+
 /// When a command is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {

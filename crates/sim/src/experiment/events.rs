@@ -1,7 +1,7 @@
 //! The `[[event]]` tables of an experiment: commands to nodes while the workload is replayed.
 
 use super::RunError;
-use crate::events::{Event, EventAction, MakeDisk, NeverGiven, When};
+use crate::events::{AT_S_MAX, Event, EventAction, MakeDisk, NeverGiven, When};
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::command::{CommandKind, Rate as CommandRate};
 use imbrex_core::disk::Disk;
@@ -12,9 +12,6 @@ use imbrex_drives::toml_error::{listed, nearest};
 use imbrex_stack::{ConfigError, Describe, Footprint, NodeConfig, Plan, StackConfig};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
-
-/// The latest instant of an event, in seconds: a tenth of the time that there is.
-pub(super) const AT_S_MAX: f64 = 1e9;
 
 /// A command to a node at an instant of the replay, or after so many requests.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

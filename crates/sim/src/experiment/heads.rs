@@ -1,6 +1,6 @@
 //! The table `[heads]` of an experiment: a time in which it is told what schedulers hand down.
 
-use super::events::AT_S_MAX;
+use crate::events::AT_S_MAX;
 use imbrex_core::units::Instant;
 use serde::Deserialize;
 
