@@ -305,6 +305,13 @@ counters! {
             DirtyBlocks("dirty_blocks", Blocks, Present, Sum),
         }
     }
+    /// `persistent-cache` whose `clean_to` is `"log"`.
+    MOVES {
+        counters {
+            /// Live blocks that cleaning has moved from the tail of the persistent cache to its head.
+            MovedBlocks("moved_blocks", Blocks, Sum),
+        }
+    }
     /// `persistent-cache`.
     PERSISTENT_CACHE {
         counters {

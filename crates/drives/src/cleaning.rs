@@ -3,7 +3,7 @@
 use super::translation::TranslationSettings;
 use crate::quantity::{QuantityError, Span};
 use crate::words::{OnOff, Word};
-use imbrex_core::translation::{BlockingCleaning, IdleCleaning};
+use imbrex_core::translation::{BlockingCleaning, CleanTo, IdleCleaning};
 use imbrex_core::units::{BlockCount, Duration};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -84,6 +84,7 @@ impl TranslationSettings {
         BlockingCleaning {
             low_permille: (low * 1000.0).round() as u32,
             slice: self.blocking_slice.map(|slice| slice.0),
+            to: Word::or(self.clean_to, CleanTo::Home),
         }
     }
 

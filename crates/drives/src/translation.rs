@@ -48,6 +48,10 @@ macro_rules! translation_keys {
                 /// When what the log holds of it is read, in a clean for want of room.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 gather: Option<$crate::Word<imbrex_core::translation::Gather>> => r#"`"after"`: when home is read; `"beside"`: at the same time, by the other disk where log and home lie on two"#, r#"`"after"`"#;
+                /// Where cleaning puts the oldest blocks of the log when a write has no slot
+                /// ([more](models/drive-managed.md#the-model)).
+                #[serde(skip_serializing_if = "Option::is_none")]
+                clean_to: Option<$crate::Word<imbrex_core::translation::CleanTo>> => r#"`"home"`: their band is rewritten; `"log"`: once to the head of the log, and only then home"#, r#"`"home"`"#;
                 /// Time of the firmware for a rewrite beside its disk operations.
                 rewrite_overhead: Option<$crate::quantity::Span> => "a time", r#"`"0 ms"`"#;
                 $($after_rewrites)*

@@ -8,10 +8,11 @@ pub mod segment;
 pub use crate::checksums::{BAD, ChecksumSettings, NOTHING, ZERO_SUM};
 pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
 pub use persistent_cache::{
-    Areas, BlockingCleaning, BypassSettings, CoveredBlocks, Disks, DurableAreas, Gather, HostAware,
-    IdleCleaning, IdlePiece, Layout, LayoutError, MapJournalSettings, OnArrival, PersistentCache,
-    PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings, StreamClasses,
-    TrimMethod, UpdateMethod, Victim, codec, conventional_blocks_needed, layout, log, records,
+    Areas, BlockingCleaning, BypassSettings, CleanTo, CoveredBlocks, Disks, DurableAreas, Gather,
+    HostAware, IdleCleaning, IdlePiece, Layout, LayoutError, MapJournalSettings, OnArrival,
+    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings,
+    StreamClasses, TrimMethod, UpdateMethod, Victim, codec, conventional_blocks_needed, layout,
+    log, records,
 };
 pub use s_block::{
     Fill, GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockLayout, SBlockPlace,

@@ -28,7 +28,7 @@ use imbrex_core::operation::Durability;
 use imbrex_core::read_cache::{OnWrite, ReadCacheSettings};
 use imbrex_core::translation::segment::RegionLayout;
 use imbrex_core::translation::{
-    BlockingCleaning, BypassSettings, Gather, HostAware, IdleCleaning, IdlePiece, MILLION,
+    BlockingCleaning, BypassSettings, CleanTo, Gather, HostAware, IdleCleaning, IdlePiece, MILLION,
     MapJournalSettings, OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent,
     RewriteMethod, RewriteSettings, RingSize, TrimMethod, UpdateMethod, Victim,
     conventional_blocks_needed,
@@ -406,7 +406,11 @@ fn idle(on_arrival: OnArrival, settings: PersistentCacheSettings) -> PersistentC
 
 fn in_slices(settings: PersistentCacheSettings) -> PersistentCacheSettings {
     PersistentCacheSettings {
-        blocking: BlockingCleaning { low_permille: 500, slice: Some(Duration::from_us(8)) },
+        blocking: BlockingCleaning {
+            low_permille: 500,
+            slice: Some(Duration::from_us(8)),
+            to: CleanTo::Home,
+        },
         ..settings
     }
 }

@@ -6,7 +6,7 @@ use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::extent::Extent;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::translation::{
-    BlockingCleaning, IdleCleaning, PersistentCacheSettings, RewriteExtent, RewriteMethod,
+    BlockingCleaning, CleanTo, IdleCleaning, PersistentCacheSettings, RewriteExtent, RewriteMethod,
     RewriteSettings, UpdateMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
@@ -15,7 +15,7 @@ use imbrex_core::units::{BlockCount, Duration};
 const SLICE: Duration = Duration::from_us(8);
 
 fn blocking(low_permille: u32, slice: Option<Duration>) -> BlockingCleaning {
-    BlockingCleaning { low_permille, slice }
+    BlockingCleaning { low_permille, slice, to: CleanTo::Home }
 }
 
 fn variants() -> Vec<PersistentCacheSettings> {

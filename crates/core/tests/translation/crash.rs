@@ -15,7 +15,7 @@ use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::translation::{
-    BlockingCleaning, BypassSettings, DurableAreas, IdleCleaning, MapJournalSettings,
+    BlockingCleaning, BypassSettings, CleanTo, DurableAreas, IdleCleaning, MapJournalSettings,
     PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteSettings, TrimMethod,
     conventional_blocks_needed,
 };
@@ -76,7 +76,11 @@ pub fn variants() -> [PersistentCacheSettings; 8] {
                 resumes: false,
                 ..IdleCleaning::new(Duration(400), BlockCount(1), Duration::from_us(1))
             }),
-            blocking: BlockingCleaning { low_permille: 500, slice: Some(Duration::from_us(8)) },
+            blocking: BlockingCleaning {
+                low_permille: 500,
+                slice: Some(Duration::from_us(8)),
+                to: CleanTo::Home,
+            },
             ..in_stretches(bypass.clone())
         },
         in_stretches(bypass.clone()),

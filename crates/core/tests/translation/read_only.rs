@@ -17,7 +17,7 @@ use imbrex_core::operation::{Completion, Durability, Operation, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{Arrival, NodeId, StackBuilder};
 use imbrex_core::translation::{
-    BlockingCleaning, IdleCleaning, PersistentCache, PersistentCacheSettings,
+    BlockingCleaning, CleanTo, IdleCleaning, PersistentCache, PersistentCacheSettings,
 };
 use imbrex_core::units::{BlockCount, Duration, Instant};
 use std::cell::Cell;
@@ -272,7 +272,7 @@ fn cache_settings() -> CacheSettings {
 fn cleans_everything() -> PersistentCacheSettings {
     PersistentCacheSettings {
         log_blocks: BlockCount(24),
-        blocking: BlockingCleaning { low_permille: 0, slice: None },
+        blocking: BlockingCleaning { low_permille: 0, slice: None, to: CleanTo::Home },
         ..settings()
     }
 }

@@ -14,8 +14,9 @@ use imbrex_core::map::BandId;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::translation::{
-    BlockingCleaning, CoveredBlocks, IdleCleaning, LayoutError, OnArrival, PersistentCache,
-    PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings, UpdateMethod,
+    BlockingCleaning, CleanTo, CoveredBlocks, IdleCleaning, LayoutError, OnArrival,
+    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings,
+    UpdateMethod,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use std::collections::BTreeMap;
@@ -101,7 +102,11 @@ fn interrupted(settings: PersistentCacheSettings, resumes: bool) -> PersistentCa
     let idle = IdleCleaning::new(Duration::from_us(3), BlockCount(1), Duration::from_us(1));
     PersistentCacheSettings {
         idle: Some(IdleCleaning { on_arrival: OnArrival::FinishChunk, resumes, ..idle }),
-        blocking: BlockingCleaning { low_permille: 500, slice: Some(Duration::from_us(8)) },
+        blocking: BlockingCleaning {
+            low_permille: 500,
+            slice: Some(Duration::from_us(8)),
+            to: CleanTo::Home,
+        },
         ..settings
     }
 }

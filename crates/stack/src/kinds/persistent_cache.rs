@@ -12,7 +12,7 @@ use crate::durability::JournalKeys;
 use crate::roles::NodeRole;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{
-    Counts, Gauge, Group, JOURNAL, PERSISTENT_CACHE, STREAM_CLASSES, ZONES,
+    Counts, Gauge, Group, JOURNAL, MOVES, PERSISTENT_CACHE, STREAM_CLASSES, ZONES,
 };
 use imbrex_core::disk::UNKNOWN_TRACK;
 use imbrex_core::durability::DurabilitySettings;
@@ -20,7 +20,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::layer::Port;
 use imbrex_core::translation::records::{BYPASS, RECORD_KINDS};
 use imbrex_core::translation::{
-    HostAware, LayoutError, PersistentCache, PersistentCacheSettings, RewriteExtent,
+    CleanTo, HostAware, LayoutError, PersistentCache, PersistentCacheSettings, RewriteExtent,
     conventional_blocks_needed,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
@@ -407,6 +407,7 @@ impl Planned for PlannedTranslation {
             entries_max: settings.entries_max,
             bands: u64::from(self.bands.table.bands()),
             band_seed: self.band_seed,
+            moves_in_log: settings.blocking.to == CleanTo::Log,
             has_classes: settings.bypass.is_some_and(|bypass| bypass.classes.is_some()),
             has_zones: self.host_aware.is_some(),
             unbounded_by: unbounded_by(&settings),
@@ -459,6 +460,7 @@ pub struct Facts {
     /// Seed of the band layout; none of a layout that is not random.
     pub band_seed: Option<u64>,
     /// Whether it tells sequential writes from random ones one by one.
+    moves_in_log: bool,
     has_classes: bool,
     /// Whether the host sees the bands as zones.
     pub has_zones: bool,
@@ -506,6 +508,7 @@ impl Reported for Facts {
 
     fn groups(&self) -> Vec<Group> {
         let mut groups = vec![PERSISTENT_CACHE];
+        groups.extend(self.moves_in_log.then_some(MOVES));
         groups.extend(self.has_classes.then_some(STREAM_CLASSES));
         groups.extend(self.has_zones.then_some(ZONES));
         groups.extend(self.is_durable.then_some(JOURNAL));

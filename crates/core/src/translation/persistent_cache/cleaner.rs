@@ -166,14 +166,14 @@ impl Cleaner {
 mod tests {
     use super::*;
     use crate::translation::persistent_cache::settings::{
-        BlockingCleaning, PersistentCacheSettings,
+        BlockingCleaning, CleanTo, PersistentCacheSettings,
     };
     use crate::units::BlockCount;
     use alloc::vec::Vec;
 
     fn cleaner(slice: Option<Duration>) -> Cleaner {
         let settings = PersistentCacheSettings {
-            blocking: BlockingCleaning { low_permille: 500, slice },
+            blocking: BlockingCleaning { low_permille: 500, slice, to: CleanTo::Home },
             ..PersistentCacheSettings::new(BlockCount(100))
         };
         Cleaner::new(CleaningPolicy::new(&settings))

@@ -5,6 +5,7 @@ use super::checksums::Checksums;
 use super::conduct::Conduct;
 use super::disks::Disks;
 use super::log::Log;
+use super::mover::moved_at_a_time;
 use super::records;
 use super::settings::PersistentCacheSettings;
 use crate::durability::JournalSettings;
@@ -26,10 +27,11 @@ impl Keeping {
     pub fn new(settings: &PersistentCacheSettings, bands: &BandTable, disks: Disks<'_>) -> Keeping {
         let (slots, entries_max) = (settings.log_blocks, settings.entries_max);
         let packet_max = settings.packet_blocks_max;
+        let reserve = moved_at_a_time(settings);
         match settings.durability {
             None => Keeping {
                 ledger: Ledger::volatile(),
-                log: Log::new(slots, packet_max, entries_max),
+                log: Log::new(slots, packet_max, entries_max).with_reserve(reserve),
                 checksums: Checksums::none(),
                 conduct: Conduct::of_a_drive(settings),
             },
@@ -42,7 +44,7 @@ impl Keeping {
                 let longest = packet_max.min(BlockCount(DATA_BLOCKS_MAX));
                 Keeping {
                     ledger: Ledger::journaled(journal, durability, &[]),
-                    log: Log::new_durable(slots, longest, entries_max),
+                    log: Log::new_durable(slots, longest, entries_max).with_reserve(reserve),
                     checksums: Checksums::new(areas, slots.0, bands.bands()),
                     conduct: Conduct::with_a_journal(),
                 }

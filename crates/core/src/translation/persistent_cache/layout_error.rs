@@ -38,6 +38,10 @@ pub enum LayoutError {
     ZonesNeed,
     /// Log and home are to be read at the same time, in slices.
     GatherInSlices,
+    /// Blocks that may be updated in their slots are to move.
+    MoveOfUpdated,
+    /// A log of one slot has none to keep for what moves.
+    NoRoomToMove,
     /// The zones are no bands of the translation.
     ZonesAreNotBands,
     /// There is no band.
@@ -100,10 +104,14 @@ const ZONES_ON_TWO_DISKS: &str = "\
     a host-aware disk has its log beside its zones; accepted: one disk in `below`";
 const ZONES_NEED: &str = "\
     a host-aware disk needs update = \"append\", bypass = \"off\", rewrite = \"in-place\", \
-    rewrite_extent = \"from-first-dirty\", rewrite_covered = \"as-others\", gather = \"after\" and trim = \"from-log\"";
+    rewrite_extent = \"from-first-dirty\", rewrite_covered = \"as-others\", gather = \"after\", clean_to = \"home\" and trim = \"from-log\"";
 const GATHER_IN_SLICES: &str = "\
     gather = \"beside\" reads log and home at the same time, and with blocking_slice a clean stops between \
     short operations; accepted: one of them";
+const MOVE_OF_UPDATED: &str = "\
+    clean_to = \"log\" moves blocks that update = \"in-place\" may be writing in their slots; accepted: one of them";
+const NO_ROOM_TO_MOVE: &str = "\
+    clean_to = \"log\" keeps a slot of the persistent cache free, which has one; accepted: two blocks or more";
 const MERGE_BUFFER_WITH_ZONES: &str = "\
     a host-aware disk reads a zone that is rewritten from the memory that holds all of it; \
     accepted: no merge_buffer";
@@ -161,6 +169,8 @@ impl fmt::Display for LayoutError {
             LayoutError::ZonesOnTwoDisks => f.write_str(ZONES_ON_TWO_DISKS),
             LayoutError::ZonesNeed => f.write_str(ZONES_NEED),
             LayoutError::GatherInSlices => f.write_str(GATHER_IN_SLICES),
+            LayoutError::MoveOfUpdated => f.write_str(MOVE_OF_UPDATED),
+            LayoutError::NoRoomToMove => f.write_str(NO_ROOM_TO_MOVE),
             LayoutError::ZonesAreNotBands => {
                 f.write_str("the bands of a host-aware disk are its zones: leave `bands` out")
             }

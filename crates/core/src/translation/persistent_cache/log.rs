@@ -47,6 +47,8 @@ pub struct Log {
     pub(super) capacity: u64,
     packet_max: u64,
     entries_max: u64,
+    /// Slots that [`make_room`](Self::make_room) leaves free: what moves to the head needs them.
+    reserve: u64,
     pub(super) head: u64,
     pub(super) tail: u64,
     pub(super) map: ExtentMap,
@@ -69,6 +71,7 @@ impl Log {
             capacity: capacity.0,
             packet_max: packet_max.0,
             entries_max: entries_max.unwrap_or(u64::MAX),
+            reserve: 0,
             head: 0,
             tail: 0,
             map: ExtentMap::new(),
@@ -86,6 +89,11 @@ impl Log {
         entries_max: Option<u64>,
     ) -> Log {
         Log { released: 0, ..Log::new(capacity, packet_max, entries_max) }
+    }
+
+    /// The same log, with so many slots, fewer than it has, that only what moves to its head may use.
+    pub fn with_reserve(self, reserve: BlockCount) -> Log {
+        Log { reserve: reserve.0, ..self }
     }
 
     /// Where the live blocks are.
@@ -185,7 +193,7 @@ impl Log {
     /// block of the same run.
     pub fn make_room(&mut self, extent: Extent, holds: Holds) -> Room {
         let is_held = |position: u64| !holds.ignored && holds.position == Some(position);
-        while self.map.entries() >= self.entries_max {
+        while self.lacks_entries() {
             let oldest = self.oldest();
             if self.is_live(self.head) && !holds.ignored {
                 return Room::AfterRewrite(oldest);
@@ -198,14 +206,13 @@ impl Log {
             }
             self.free_oldest(1);
         }
-        let wrap = self.capacity - self.slot(self.tail);
-        let wanted = extent.blocks.0.min(self.packet_max).min(wrap);
-        let mut free = self.capacity - self.used();
+        let wanted = extent.blocks.0.min(self.packet_max).min(self.slots_before_wrap());
+        let mut free = self.free_beside_reserve();
         while free < wanted && self.used() > 0 {
             let superseded = self.superseded_at_head(wanted - free, holds);
             if superseded > 0 {
                 self.free_oldest(superseded);
-                free += superseded;
+                free = self.free_beside_reserve();
                 continue;
             }
             let oldest = self.oldest();
@@ -227,7 +234,7 @@ impl Log {
                 break;
             }
             self.free_oldest(1);
-            free += 1;
+            free = self.free_beside_reserve();
         }
         match free.min(wanted) {
             0 => Room::AfterRewrite(self.oldest()),
@@ -248,6 +255,65 @@ impl Log {
         self.tail += blocks;
         assert!(self.used() <= self.capacity, "appended without room");
         position
+    }
+
+    /// Takes the next slots, for which there is [room](Self::room_to_move), for a copy of `extent` that is
+    /// on its way; returns their position. They count as live, and the map does not point to them yet.
+    pub fn reserve(&mut self, extent: Extent) -> u64 {
+        let (position, blocks) = (self.tail, extent.blocks.0);
+        set_bits(&mut self.live, position % self.capacity, blocks, true);
+        self.runs.push_back(pack(extent.start.0, blocks));
+        self.tail += blocks;
+        assert!(self.used() <= self.capacity, "reserved without room");
+        position
+    }
+
+    /// The copy of `extent` in slots that were [reserved](Self::reserve) is what counts from now on.
+    pub fn point_to(&mut self, extent: Extent, position: u64) {
+        let Log { map, live, capacity, .. } = self;
+        map.replace(extent, position, |old| {
+            set_bits(live, old.position % *capacity, old.extent.blocks.0, false);
+        });
+        set_bits(live, position % *capacity, extent.blocks.0, true);
+    }
+
+    /// Slots that were reserved hold nothing that counts, unless the map is made to point there.
+    pub fn give_up(&mut self, position: u64, blocks: u64) {
+        set_bits(&mut self.live, position % self.capacity, blocks, false);
+    }
+
+    /// The live blocks in so many slots from a position in use on, in log order; none of a run behind the
+    /// end of the ring.
+    pub fn live_pieces(&self, from: u64, slots: u64) -> impl Iterator<Item = Piece> + '_ {
+        let to_wrap = self.capacity - self.slot(from);
+        let end = (from + slots.min(to_wrap)).min(self.tail);
+        let mut at = self.head;
+        let runs = self.runs.iter().map(move |run| {
+            let (lba, blocks) = unpack(*run);
+            at += blocks;
+            (lba, at - blocks, blocks)
+        });
+        let runs = runs.skip_while(move |(_, start, blocks)| start + blocks <= from);
+        runs.take_while(move |(_, start, _)| *start < end).flat_map(move |(lba, start, blocks)| {
+            let (mut next, stop) = (start.max(from), end.min(start + blocks));
+            core::iter::from_fn(move || {
+                let first = (next..stop).find(|position| self.is_live(*position))?;
+                let behind = (first..stop).find(|position| !self.is_live(*position));
+                next = behind.unwrap_or(stop);
+                let extent = Extent::new(lba + (first - start), next - first);
+                Some(Piece { extent, position: first })
+            })
+        })
+    }
+
+    /// How many slots can be [reserved](Self::reserve) as one run.
+    pub fn room_to_move(&self) -> u64 {
+        (self.capacity - self.used()).min(self.slots_before_wrap())
+    }
+
+    /// True when the map has no room for another entry.
+    pub fn lacks_entries(&self) -> bool {
+        self.map.entries() >= self.entries_max
     }
 
     /// Leaves the next slots, for which there is room, unused.
@@ -274,6 +340,18 @@ impl Log {
         for piece in pieces.drain(..) {
             self.supersede(piece.extent);
         }
+    }
+
+    /// Slots from the tail to the end of the ring.
+    #[inline]
+    fn slots_before_wrap(&self) -> u64 {
+        self.capacity - self.slot(self.tail)
+    }
+
+    /// Free slots that need not be kept for what moves.
+    #[inline]
+    fn free_beside_reserve(&self) -> u64 {
+        (self.capacity - self.used()).saturating_sub(self.reserve)
     }
 
     /// The address in the oldest slot in use.

@@ -11,6 +11,7 @@
 //! | `requests`, `writes`, `reads`, `streams` | what is being served |
 //! | `rewriter`, `rewrite`, `stretch`, `copy_check` | how a band is rewritten, and what its copy must be |
 //! | `cleaner`, `cleaning_policy` | when a band is cleaned, which, and who is served meanwhile |
+//! | `mover` | which blocks go to the head of the log once more before their band is rewritten |
 //! | `firmware`, `transaction`, `zones` | what a modelled drive does beside: records, stalls, notes, zones |
 //! | `checksums`, `table`, `open_bands` | what a block must be |
 //! | `undo`, `records`, `apply`, `checkpoint`, `codec`, `recovery`, `log_replay` | what outlives a crash |
@@ -21,6 +22,8 @@
 //!
 //! * A write goes to its slots in the log, then its record is appended, then it is answered; a
 //!   record whose data is not there at recovery is not applied, so the block is what it was before.
+//! * A block that moves within the log is recorded where it is now when it is written there, and only if it is still
+//!   the newest of its address then.
 //! * A slot is used again only when the record that superseded it is durable, so what a block was
 //!   before is still there when a record is not applied.
 //! * A band rewrite makes its scratch copy and the new table of checksums durable, then the record
@@ -56,6 +59,7 @@ pub mod layout;
 mod layout_error;
 pub mod log;
 mod log_replay;
+mod mover;
 mod open_bands;
 mod reads;
 pub mod records;
@@ -81,7 +85,7 @@ pub use layer::PersistentCache;
 pub use layout::{Areas, Layout};
 pub use layout_error::LayoutError;
 pub use settings::{
-    BlockingCleaning, BypassSettings, CoveredBlocks, Gather, HostAware, IdleCleaning, IdlePiece,
-    MapJournalSettings, OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod,
-    RewriteSettings, StreamClasses, TrimMethod, UpdateMethod, Victim,
+    BlockingCleaning, BypassSettings, CleanTo, CoveredBlocks, Gather, HostAware, IdleCleaning,
+    IdlePiece, MapJournalSettings, OnArrival, PersistentCacheSettings, RewriteExtent,
+    RewriteMethod, RewriteSettings, StreamClasses, TrimMethod, UpdateMethod, Victim,
 };

@@ -81,6 +81,8 @@ pub(super) enum Part {
     Commit,
     /// The record that ends a flush or a transaction.
     Record { of: RecordOf, buffer: BufferSlice },
+    /// The read or the write of blocks that move within the log.
+    Move,
     /// Part of the band rewrite: the step after it, where it is one of the present phase.
     Rewrite { end: Option<u64> },
 }
@@ -109,6 +111,7 @@ impl Part {
             | Part::Page(_)
             | Part::Table
             | Part::Commit
+            | Part::Move
             | Part::Record { .. } => None,
         }
     }

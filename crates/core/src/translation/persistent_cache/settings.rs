@@ -64,6 +64,17 @@ crate::words! {
         Beside = "beside",
     }
 
+    /// Where cleaning for want of slots puts what is at the tail of the log.
+    #[derive(Default)]
+    pub enum CleanTo {
+        /// Home: the band of the oldest block is rewritten.
+        #[default]
+        Home = "home",
+        /// To the head of the log, each block once; the band of one that comes to the tail again is rewritten. So is
+        /// the band of the oldest where entries are short, which no move frees, and in idle time.
+        Log = "log",
+    }
+
     /// What a trim does.
     #[derive(Default)]
     pub enum TrimMethod {
@@ -226,6 +237,8 @@ pub struct BlockingCleaning {
     /// Longest cleaning between two requests that can be served, which wait for it; with `None`
     /// they are served at once.
     pub slice: Option<Duration>,
+    /// Where the oldest blocks go.
+    pub to: CleanTo,
 }
 
 /// What can be set on the map's journal; the default is none.
@@ -318,7 +331,7 @@ impl PersistentCacheSettings {
             trim: TrimMethod::default(),
             rewrite: RewriteSettings::default(),
             packet_blocks_max: BlockCount(128),
-            blocking: BlockingCleaning { low_permille: 1000, slice: None },
+            blocking: BlockingCleaning { low_permille: 1000, slice: None, to: CleanTo::Home },
             idle: None,
             map_journal: MapJournalSettings::default(),
             host_aware: None,
@@ -366,6 +379,14 @@ impl PersistentCacheSettings {
         if self.rewrite.gather == Gather::Beside && self.blocking.slice.is_some() {
             return Err(LayoutError::GatherInSlices);
         }
+        if self.blocking.to == CleanTo::Log {
+            if self.update == UpdateMethod::InPlace {
+                return Err(LayoutError::MoveOfUpdated);
+            }
+            if self.log_blocks.0 < 2 {
+                return Err(LayoutError::NoRoomToMove);
+            }
+        }
         if self.host_aware.is_some() {
             let takes_zones = self.bypass.is_none()
                 && self.update == UpdateMethod::Append
@@ -373,6 +394,7 @@ impl PersistentCacheSettings {
                 && self.rewrite.extent == RewriteExtent::FromFirstDirty
                 && self.rewrite.covered == CoveredBlocks::AsOthers
                 && self.rewrite.gather == Gather::After
+                && self.blocking.to == CleanTo::Home
                 && self.trim == TrimMethod::FromLog;
             if !takes_zones {
                 return Err(LayoutError::ZonesNeed);

@@ -6,7 +6,7 @@ use super::{
 };
 use imbrex_core::rng::Rng;
 use imbrex_core::translation::{
-    BlockingCleaning, BypassSettings, CoveredBlocks, Gather, IdleCleaning, IdlePiece,
+    BlockingCleaning, BypassSettings, CleanTo, CoveredBlocks, Gather, IdleCleaning, IdlePiece,
     MapJournalSettings, OnArrival, PersistentCacheSettings, RewriteExtent, RewriteMethod,
     RewriteSettings, StreamClasses, TrimMethod, UpdateMethod, Victim,
 };
@@ -15,7 +15,7 @@ use imbrex_core::units::{BlockCount, Duration};
 /// A translation on one disk or on two, with zones or without, durable or not.
 pub fn any_translation(seed: u64) -> Kind {
     let mut rng = Rng::new(seed, 71);
-    let settings = with_gather(seed, any_settings(&mut rng));
+    let settings = with_later_choices(seed, any_settings(&mut rng));
     let kind = match rng.below(6) {
         0 => host_aware(PersistentCacheSettings {
             trim: TrimMethod::FromLog,
@@ -27,6 +27,7 @@ pub fn any_translation(seed: u64) -> Kind {
                 merge_buffer_blocks: None,
                 ..settings.rewrite
             },
+            blocking: BlockingCleaning { to: CleanTo::Home, ..settings.blocking },
             ..settings
         }),
         1 => translation(for_any_medium(&mut rng, settings)),
@@ -41,14 +42,19 @@ pub fn any_translation(seed: u64) -> Kind {
 
 /// The settings that are drawn from a seed, before the kind of medium has its say.
 pub fn describe(seed: u64) -> String {
-    format!("{:?}", with_gather(seed, any_settings(&mut Rng::new(seed, 71))))
+    format!("{:?}", with_later_choices(seed, any_settings(&mut Rng::new(seed, 71))))
 }
 
-/// The same, where every second one that may reads log and home at the same time.
-fn with_gather(seed: u64, mut settings: PersistentCacheSettings) -> PersistentCacheSettings {
+/// The same, where every second one that may reads log and home at the same time, and every second one that may
+/// moves blocks to the head of its log once.
+fn with_later_choices(seed: u64, mut settings: PersistentCacheSettings) -> PersistentCacheSettings {
     if settings.blocking.slice.is_none() {
         let mut rng = Rng::new(seed, 72);
         settings.rewrite.gather = one_of(&mut rng, [Gather::After, Gather::Beside]);
+    }
+    if settings.log_blocks.0 > 1 && settings.update == UpdateMethod::Append {
+        let mut rng = Rng::new(seed, 73);
+        settings.blocking.to = one_of(&mut rng, [CleanTo::Home, CleanTo::Log]);
     }
     settings
 }
@@ -79,6 +85,7 @@ fn any_settings(rng: &mut Rng) -> PersistentCacheSettings {
         blocking: BlockingCleaning {
             low_permille: one_of(rng, [1000, 700, 300]),
             slice: one_of(rng, [None, Some(8)]).map(Duration::from_us),
+            to: CleanTo::Home,
         },
         idle: (rng.below(2) == 0).then(|| any_idle_cleaning(rng)),
         map_journal: any_map_journal(rng),
@@ -114,8 +121,14 @@ fn any_map_journal(rng: &mut Rng) -> MapJournalSettings {
 /// Settings that a translation has only where its map ends with it.
 fn for_any_medium(rng: &mut Rng, settings: PersistentCacheSettings) -> PersistentCacheSettings {
     let to_written = rng.below(3) == 0;
+    let update = one_of(rng, [UpdateMethod::Append, UpdateMethod::InPlace]);
+    let to = match update {
+        UpdateMethod::Append => settings.blocking.to,
+        UpdateMethod::InPlace => CleanTo::Home,
+    };
     PersistentCacheSettings {
-        update: one_of(rng, [UpdateMethod::Append, UpdateMethod::InPlace]),
+        update,
+        blocking: BlockingCleaning { to, ..settings.blocking },
         rewrite: RewriteSettings {
             method: one_of(rng, [RewriteMethod::CopyThenHome, RewriteMethod::InPlace]),
             extent: match to_written {

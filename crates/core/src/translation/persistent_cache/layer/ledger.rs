@@ -77,15 +77,21 @@ impl PersistentCache {
                 let position = self.undo.checkpoint_done();
                 self.blocks.log.release(position);
             }
-            LedgerEvent::Drain => {
-                let map = self.encode_map();
-                self.ledger.close(map, ctx);
-            }
+            LedgerEvent::Drain => match self.mover.is_moving() {
+                true => self.mover.closes = true,
+                false => self.close_ledger(ctx),
+            },
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.ledger_failed(error, ctx),
             // There is one copy of the journal.
             LedgerEvent::CopyAdmitted(_) | LedgerEvent::CopyOut(_) => {}
         }
+    }
+
+    /// Writes the last map.
+    pub(super) fn close_ledger(&mut self, ctx: &mut Context<'_>) {
+        let map = self.encode_map();
+        self.ledger.close(map, ctx);
     }
 
     fn opened(&mut self, ctx: &mut Context<'_>) {
@@ -225,7 +231,13 @@ impl PersistentCache {
     /// goes on with another stretch, must wait for a checkpoint.
     #[inline]
     pub(super) fn journal_is_full(&self) -> bool {
-        self.ledger.room() <= u64::from(self.writes.in_flight()) + RECORDS_IN_RESERVE
+        self.records_to_spare() == 0
+    }
+
+    /// Records beyond those of what is under way that the journal has room for.
+    pub(super) fn records_to_spare(&self) -> u64 {
+        let kept = u64::from(self.writes.in_flight()) + RECORDS_IN_RESERVE;
+        self.ledger.room().saturating_sub(kept)
     }
 
     /// True when so much is lost, or would be if all writes in flight failed, that another write

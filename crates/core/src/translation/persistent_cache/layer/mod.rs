@@ -9,6 +9,7 @@ mod clean;
 mod copy;
 mod flush;
 mod ledger;
+mod moves;
 mod read;
 mod rewrite;
 mod serve;
@@ -29,6 +30,7 @@ use super::firmware::Firmware;
 use super::keeping::Keeping;
 use super::layout::{Areas, Layout};
 use super::layout_error::LayoutError;
+use super::mover::Mover;
 use super::reads::Reads;
 use super::requests::{Part, Requests};
 use super::rewriter::Rewriter;
@@ -64,6 +66,7 @@ use alloc::vec::Vec;
 /// * `shape` says what never changes, `blocks` where each block is, `zones` what the host sees.
 /// * `requests`, `writes` and `reads` say what is being served.
 /// * `rewriter` and `copy_check` rewrite a band; `cleaner` says when; `firmware` takes its time.
+/// * `mover` moves blocks to the head of the log once more.
 /// * `alarms` say when to be woken, and when idle time begins.
 /// * `ledger` keeps the map over a crash, or keeps nothing; `undo` says what a crash may undo;
 ///   `checksums` say what a block must be.
@@ -78,6 +81,7 @@ pub struct PersistentCache {
     rewriter: Rewriter,
     copy_check: CopyCheck,
     cleaner: Cleaner,
+    mover: Mover,
     firmware: Firmware,
     alarms: Alarms,
     ledger: Ledger<u32>,
@@ -169,6 +173,7 @@ impl PersistentCache {
             rewriter: Rewriter::default(),
             copy_check: CopyCheck::default(),
             cleaner: Cleaner::new(cleaning),
+            mover: Mover::new(&shape.settings),
             firmware,
             alarms: Alarms::new(cleaning.idle_after()),
             ledger,
@@ -234,6 +239,7 @@ impl PersistentCache {
             Part::Flush { job, is_recorded } => self.flushed_below(job, is_recorded, result, ctx),
             Part::Commit => self.flushed_for_commit(result, ctx),
             Part::Record { of, buffer } => self.record_written(of, buffer, result, ctx),
+            Part::Move => self.move_part_done(result, ctx),
             Part::Rewrite { end } => self.rewrite_part_done(end, result, ctx),
         }
     }

@@ -181,6 +181,8 @@ impl PersistentCache {
                 self.write_slots(job, extent, (position, supersedes), ctx);
                 return FirstBlocks::Issued(blocks);
             }
+            // What is on its way to the head of the log makes room.
+            Room::AfterRewrite(_) if self.makes_room_by_a_move(ctx) => {}
             Room::AfterRewrite(oldest) => {
                 self.cleaner.begin_blocking(ctx.now());
                 match self.rewriter.current() {
@@ -301,7 +303,13 @@ impl PersistentCache {
         let rewrite = self.rewriter.current();
         let gather = rewrite.and_then(|rewrite| rewrite.hold);
         Holds {
-            position: self.reads.lowest_hold().into_iter().chain(gather).min(),
+            position: self
+                .reads
+                .lowest_hold()
+                .into_iter()
+                .chain(gather)
+                .chain(self.mover.hold())
+                .min(),
             ignored: rewrite.is_some()
                 && self.blocks.log.frees_at_once()
                 && ctx.is_planted(PlantedBug::OldLocationReusedEarly),
