@@ -305,6 +305,13 @@ counters! {
             DirtyBlocks("dirty_blocks", Blocks, Present, Sum),
         }
     }
+    /// `persistent-cache` with `in_place`.
+    IN_PLACE {
+        counters {
+            /// Blocks written home where every write goes home.
+            InPlaceBlocks("in_place_blocks", Blocks, Sum),
+        }
+    }
     /// `persistent-cache` whose `clean_to` is `"log"`.
     MOVES {
         counters {

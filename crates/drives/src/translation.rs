@@ -35,6 +35,10 @@ macro_rules! translation_keys {
                 entries: Option<$crate::EntryLimit> => r#"a whole number from 1 to 2^40, `"unlimited"`"#, r#"`"unlimited"`"#;
                 /// What a write does to an older entry for the same blocks.
                 update: Option<$crate::Word<imbrex_core::translation::UpdateMethod>> => r#"`"append"`: it goes to the head of the log; `"in-place"`: it takes its place (refused where durable)"#, r#"`"append"`"#;
+                /// How much of the device, from its first address on, lies on tracks that do not overlap: every write
+                /// goes home there ([more](models/drive-managed.md#a-part-that-is-written-in-place)).
+                #[serde(skip_serializing_if = "Option::is_none")]
+                in_place: Option<$crate::quantity::Size> => "a size, rounded up to whole bands (refused where durable, and over a host-aware drive, whose zones say it)", r#"`"0"`"#;
                 /// Whether sequential streams go round the log, straight home.
                 bypass: Option<$crate::Word<$crate::OnOff>> => $crate::AnyWord, r#"`"off"`"#;
                 /// How a band is rewritten.

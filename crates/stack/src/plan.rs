@@ -290,9 +290,9 @@ impl Plan {
         let mut conventional: BTreeMap<&str, Vec<Extent>> = BTreeMap::new();
         for (config, planned) in self.config.node.iter().zip(&self.nodes).rev() {
             let own = conventional.get(config.name()).map_or(&[][..], |own| own);
-            let below = planned.conventional(known, own)?;
-            if let Some(name) = config.below().get(planned.conventional_port()) {
-                conventional.entry(name).or_default().extend(&below);
+            let (below, ports) = (planned.conventional(known, own)?, config.below());
+            for (port, part) in below.into_iter().filter(|(_, part)| !part.is_empty()) {
+                conventional.entry(ports[port]).or_default().push(part);
             }
         }
         Ok(conventional)

@@ -31,7 +31,7 @@ use imbrex_core::translation::{
     BlockingCleaning, BypassSettings, CleanTo, Gather, HostAware, IdleCleaning, IdlePiece, MILLION,
     MapJournalSettings, OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent,
     RewriteMethod, RewriteSettings, RingSize, TrimMethod, UpdateMethod, Victim,
-    conventional_blocks_needed,
+    conventional_band_blocks, conventional_blocks_needed, log_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
@@ -89,6 +89,8 @@ macro_rules! every_kind {
             translation_idle_by_bands: translation(idle(OnArrival::FinishBand, bypassing(log(24)))),
             translation_in_slices: translation(in_slices(log(24))),
             translation_few_entries: translation(PersistentCacheSettings { entries_max: Some(6), ..log(24) }),
+            translation_moving_in_log: translation(moving_in_log(bypassing(log(24)))),
+            translation_with_an_in_place_part: translation(with_an_in_place_part(bypassing(log(24)))),
             translation_map_journal: translation(with_map_journal(log(24))),
             durable_translation: translation(durably(log(24))),
             durable_translation_from_first_dirty: translation(durably(from_first_dirty(log(24)))),
@@ -98,7 +100,10 @@ macro_rules! every_kind {
             durable_translation_idle: translation(durably(idle(OnArrival::FinishChunk, in_stretches(log(24))))),
             durable_translation_in_slices: translation(durably(in_slices(bypassing(log(24))))),
             durable_translation_few_entries: translation(durably(PersistentCacheSettings { entries_max: Some(6), ..log(24) })),
+            durable_translation_moving_in_log: translation(durably(moving_in_log(log(24)))),
             durable_translation_map_journal: translation(durably(with_map_journal(log(24)))),
+            translation_on_two_disks_with_an_in_place_part: on_two_disks(with_an_in_place_part(idle(OnArrival::FinishChunk, log(24)))),
+            durable_translation_on_two_disks_moving_in_log: on_two_disks(durably(moving_in_log(bypassing(log(24))))),
             translation_on_two_disks: on_two_disks(bypassing(log(24))),
             translation_on_two_disks_idle: on_two_disks(idle(OnArrival::FinishChunk, in_stretches(log(24)))),
             durable_translation_on_two_disks: on_two_disks(durably(from_first_dirty(log(24)))),
@@ -415,6 +420,18 @@ fn in_slices(settings: PersistentCacheSettings) -> PersistentCacheSettings {
     }
 }
 
+fn moving_in_log(settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings {
+        blocking: BlockingCleaning { to: CleanTo::Log, ..settings.blocking },
+        ..settings
+    }
+}
+
+/// Its first 30 blocks, so its first three bands.
+fn with_an_in_place_part(settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    PersistentCacheSettings { in_place_blocks: BlockCount(30), ..settings }
+}
+
 fn with_map_journal(settings: PersistentCacheSettings) -> PersistentCacheSettings {
     PersistentCacheSettings {
         map_journal: MapJournalSettings {
@@ -475,16 +492,17 @@ fn translation(settings: PersistentCacheSettings) -> Kind {
 }
 
 /// A translation whose log is on port 0, a disk that is just large enough, and whose bands are on port
-/// 1, a disk of which all tracks overlap.
+/// 1, a disk of which all tracks overlap but those that are written in place.
 fn on_two_disks(settings: PersistentCacheSettings) -> Kind {
     let track = BlockCount(CONVENTIONAL_TRACK_BLOCKS);
-    let needed = conventional_blocks_needed(&settings, &bands(), track);
+    let needed = log_blocks_needed(&settings, &bands(), track);
     let tracks = needed.0.div_ceil(CONVENTIONAL_TRACK_BLOCKS);
     let blocks = BlockCount(tracks * CONVENTIONAL_TRACK_BLOCKS);
     let tracks = TrackTable::new([(tracks, CONVENTIONAL_TRACK_BLOCKS)], blocks, 0);
     let log =
         Geometry { tracks: Some(Arc::new(tracks)), ..Geometry::plain(blocks, Media::Conventional) };
-    translation_over(settings, vec![log, shingled_disk(BlockCount::ZERO)])
+    let home = shingled_disk(conventional_band_blocks(&settings, &bands()));
+    translation_over(settings, vec![log, home])
 }
 
 fn translation_over(settings: PersistentCacheSettings, disks: Vec<Geometry>) -> Kind {

@@ -84,8 +84,12 @@ struct PlannedZones {
 }
 
 impl Planned for PlannedZones {
-    fn conventional(&self, _: &Known<'_>, _: &[Extent]) -> Result<Vec<Extent>, ConfigError> {
-        Ok(vec![Extent::new(0, conventional_blocks(&self.zones).0)])
+    fn conventional(
+        &self,
+        _: &Known<'_>,
+        _: &[Extent],
+    ) -> Result<Vec<(usize, Extent)>, ConfigError> {
+        Ok(vec![(0, Extent::new(0, conventional_blocks(&self.zones).0))])
     }
 
     fn build(&self, _: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {

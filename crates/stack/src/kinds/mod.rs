@@ -603,8 +603,8 @@ pub(super) enum Writer {
 
 /// A node whose size is known, and the workload not yet.
 pub(super) trait Planned {
-    /// Blocks of the nodes below that must not overlap where the disk is shingled; `above` are those
-    /// of this node.
+    /// Blocks of the nodes below that must not overlap where the disk is shingled, each with the port that
+    /// leads to their node; `above` are those of this node.
     ///
     /// # Errors
     /// When a size is a share of a workload that is not known.
@@ -612,13 +612,8 @@ pub(super) trait Planned {
         &self,
         _known: &Known<'_>,
         _above: &[Extent],
-    ) -> Result<Vec<Extent>, ConfigError> {
+    ) -> Result<Vec<(usize, Extent)>, ConfigError> {
         Ok(vec![])
-    }
-
-    /// The port that leads to the node of which it wants blocks that do not overlap.
-    fn conventional_port(&self) -> usize {
-        0
     }
 
     /// Whether a size of it is a share of the workload's bands.

@@ -12,7 +12,7 @@ use crate::durability::JournalKeys;
 use crate::roles::NodeRole;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{
-    Counts, Gauge, Group, JOURNAL, MOVES, PERSISTENT_CACHE, STREAM_CLASSES, ZONES,
+    Counts, Gauge, Group, IN_PLACE, JOURNAL, MOVES, PERSISTENT_CACHE, STREAM_CLASSES, ZONES,
 };
 use imbrex_core::disk::UNKNOWN_TRACK;
 use imbrex_core::durability::DurabilitySettings;
@@ -21,7 +21,7 @@ use imbrex_core::layer::Port;
 use imbrex_core::translation::records::{BYPASS, RECORD_KINDS};
 use imbrex_core::translation::{
     CleanTo, HostAware, LayoutError, PersistentCache, PersistentCacheSettings, RewriteExtent,
-    conventional_blocks_needed,
+    conventional_band_blocks, log_blocks_needed,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_drives::quantity::{Size, SizeOrShare, Whole};
@@ -140,9 +140,7 @@ impl PersistentCacheConfig {
             lookups: None,
             contents: ContentKind::Counted,
         };
-        let log = planned.conventional(&known, &[])?;
-        let blocks: u64 = log.iter().map(|extent| extent.blocks.0).sum();
-        let blocks = BlockCount(blocks);
+        let blocks = planned.log_and_metadata(&known)?;
         if blocks > room {
             return Err(wrong(
                 &self.name,
@@ -188,11 +186,11 @@ impl PersistentCacheConfig {
         let scratch = 2 * (bands.largest().0 + guard);
         let rounding = guard + 2 * longest_track(model).0;
         let settings = planned.layer_settings(planned.log_blocks_max(slice));
-        let conventional = match self.below.is_short() {
-            true => conventional_blocks_needed(&settings, bands, planned.track_blocks),
+        let log = match self.below.is_short() {
+            true => log_blocks_needed(&settings, bands, planned.track_blocks),
             false => BlockCount::ZERO,
         };
-        let kept = u64::from(bands.bands()) * guard + scratch + rounding + conventional.0;
+        let kept = u64::from(bands.bands()) * guard + scratch + rounding + log.0;
         match slice.0.checked_sub(kept).filter(|room| *room > 0) {
             Some(room) => Ok(BlockCount(room)),
             None => Err(wrong(
@@ -245,6 +243,7 @@ impl PersistentCacheConfig {
             node: self.name.clone(),
             log_bytes,
             track_blocks,
+            home_is_apart: !self.below.is_short(),
             scale: asked.scale,
             durability: self.journal().and_then(|it| it.settings(world.options)),
             block_ns: model.slowest_block_ns(),
@@ -301,6 +300,8 @@ struct PlannedTranslation {
     log_bytes: u64,
     /// The longest track of it.
     track_blocks: BlockCount,
+    /// The bands are on another disk.
+    home_is_apart: bool,
     scale: u64,
     durability: Option<DurabilitySettings>,
     /// What a block takes on its innermost track.
@@ -363,6 +364,12 @@ impl PlannedTranslation {
         keys
     }
 
+    /// Blocks at the start of the disk of the log.
+    fn log_and_metadata(&self, known: &Known<'_>) -> Result<BlockCount, ConfigError> {
+        let settings = self.layer_settings(self.log_blocks(known)?);
+        Ok(log_blocks_needed(&settings, &self.bands.table, self.track_blocks))
+    }
+
     fn layer_settings(&self, log_blocks: BlockCount) -> PersistentCacheSettings {
         let mut settings = layer_settings(&self.settings, log_blocks, self.scale);
         settings.durability = self.durability;
@@ -378,11 +385,14 @@ impl Planned for PlannedTranslation {
         &self,
         known: &Known<'_>,
         _above: &[Extent],
-    ) -> Result<Vec<Extent>, ConfigError> {
+    ) -> Result<Vec<(usize, Extent)>, ConfigError> {
         let settings = self.layer_settings(self.log_blocks(known)?);
-        let (bands, track) = (&self.bands.table, self.track_blocks);
-        let blocks = conventional_blocks_needed(&settings, bands, track);
-        Ok(vec![Extent::new(0, blocks.0)])
+        let bands = conventional_band_blocks(&settings, &self.bands.table).0;
+        let log = self.log_and_metadata(known)?.0;
+        Ok(match self.home_is_apart {
+            true => vec![(0, Extent::new(0, log)), (1, Extent::new(0, bands))],
+            false => vec![(0, Extent::new(0, log + bands))],
+        })
     }
 
     fn has_share(&self) -> bool {
@@ -407,6 +417,7 @@ impl Planned for PlannedTranslation {
             entries_max: settings.entries_max,
             bands: u64::from(self.bands.table.bands()),
             band_seed: self.band_seed,
+            writes_in_place: settings.in_place_blocks.0 > 0,
             moves_in_log: settings.blocking.to == CleanTo::Log,
             has_classes: settings.bypass.is_some_and(|bypass| bypass.classes.is_some()),
             has_zones: self.host_aware.is_some(),
@@ -460,6 +471,7 @@ pub struct Facts {
     /// Seed of the band layout; none of a layout that is not random.
     pub band_seed: Option<u64>,
     /// Whether it tells sequential writes from random ones one by one.
+    writes_in_place: bool,
     moves_in_log: bool,
     has_classes: bool,
     /// Whether the host sees the bands as zones.
@@ -508,6 +520,7 @@ impl Reported for Facts {
 
     fn groups(&self) -> Vec<Group> {
         let mut groups = vec![PERSISTENT_CACHE];
+        groups.extend(self.writes_in_place.then_some(IN_PLACE));
         groups.extend(self.moves_in_log.then_some(MOVES));
         groups.extend(self.has_classes.then_some(STREAM_CLASSES));
         groups.extend(self.has_zones.then_some(ZONES));

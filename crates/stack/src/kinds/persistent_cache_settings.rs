@@ -53,6 +53,8 @@ pub(super) fn layer_settings(
             }),
         });
     }
+    settings.in_place_blocks =
+        from.in_place.map_or(BlockCount::ZERO, |size| BlockCount(at_least(size).0.div_ceil(scale)));
     settings.map_journal = MapJournalSettings {
         every_records: from.journal_every_records.unwrap_or(0),
         stall: time(from.journal_stall),

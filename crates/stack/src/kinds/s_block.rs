@@ -323,13 +323,12 @@ struct PlannedSBlocks {
 }
 
 impl Planned for PlannedSBlocks {
-    fn conventional(&self, _: &Known<'_>, _: &[Extent]) -> Result<Vec<Extent>, ConfigError> {
-        let front = Extent::new(0, self.front);
-        Ok(Some(front).filter(|it| !it.is_empty()).into_iter().collect())
-    }
-
-    fn conventional_port(&self) -> usize {
-        usize::from(self.copies)
+    fn conventional(
+        &self,
+        _: &Known<'_>,
+        _: &[Extent],
+    ) -> Result<Vec<(usize, Extent)>, ConfigError> {
+        Ok(vec![(usize::from(self.copies), Extent::new(0, self.front))])
     }
 
     fn needs_lookups(&self) -> bool {

@@ -336,8 +336,12 @@ struct PlannedScheduler {
 }
 
 impl Planned for PlannedScheduler {
-    fn conventional(&self, _: &Known<'_>, above: &[Extent]) -> Result<Vec<Extent>, ConfigError> {
-        Ok(above.to_vec())
+    fn conventional(
+        &self,
+        _: &Known<'_>,
+        above: &[Extent],
+    ) -> Result<Vec<(usize, Extent)>, ConfigError> {
+        Ok(above.iter().map(|part| (0, *part)).collect())
     }
 
     fn build(&self, _: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {

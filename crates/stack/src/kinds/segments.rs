@@ -294,13 +294,13 @@ struct PlannedSegments {
 }
 
 impl Planned for PlannedSegments {
-    fn conventional(&self, _: &Known<'_>, _: &[Extent]) -> Result<Vec<Extent>, ConfigError> {
-        let front = Some(Extent::new(0, self.front.0));
-        Ok(front.filter(|it| !it.is_empty()).into_iter().collect())
-    }
-
-    fn conventional_port(&self) -> usize {
-        usize::from(self.settings.ports.disk_port().0)
+    fn conventional(
+        &self,
+        _: &Known<'_>,
+        _: &[Extent],
+    ) -> Result<Vec<(usize, Extent)>, ConfigError> {
+        let port = usize::from(self.settings.ports.disk_port().0);
+        Ok(vec![(port, Extent::new(0, self.front.0))])
     }
 
     fn bands(&self) -> Option<&PlannedBands> {

@@ -158,12 +158,16 @@ struct PlannedSlice {
 }
 
 impl Planned for PlannedSlice {
-    fn conventional(&self, _: &Known<'_>, above: &[Extent]) -> Result<Vec<Extent>, ConfigError> {
+    fn conventional(
+        &self,
+        _: &Known<'_>,
+        above: &[Extent],
+    ) -> Result<Vec<(usize, Extent)>, ConfigError> {
         // It begins at the first whole track.
-        let below = above.iter().filter(|part| !part.is_empty()).map(|part| {
+        let below = above.iter().map(|part| {
             let start = self.window.start.0 + part.start.0;
             let blocks = part.blocks.0 + self.track_blocks.0;
-            Extent::new(start, blocks.min(self.window.end().0.saturating_sub(start)))
+            (0, Extent::new(start, blocks.min(self.window.end().0.saturating_sub(start))))
         });
         Ok(below.collect())
     }

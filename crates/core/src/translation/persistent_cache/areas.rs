@@ -9,7 +9,7 @@ use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
 use crate::layer::Area;
 use crate::map::{BandId, BandTable};
-use crate::units::BlockCount;
+use crate::units::{BlockCount, Lba};
 
 /// Ranges in the set of zeroed blocks beyond which a zero is served by appending zeroes to the log.
 pub(super) const ZEROED_RANGES_MAX: usize = 4096;
@@ -110,9 +110,9 @@ fn checkpoint_bytes_max(settings: &PersistentCacheSettings, bands: &BandTable) -
     8 * (FIXED_WORDS + entries + zeroed + lost + open + bands)
 }
 
-/// Blocks at the start of the disk of its log that a persistent cache needs on tracks that do not
-/// overlap: its metadata and its log. `first_track` is the length of the first track of that disk.
-pub fn conventional_blocks_needed(
+/// Blocks that a persistent cache needs, on tracks that do not overlap, at the start of the disk of its log:
+/// its metadata and its log. `first_track` is the length of the first track of that disk.
+pub fn log_blocks_needed(
     settings: &PersistentCacheSettings,
     bands: &BandTable,
     first_track: BlockCount,
@@ -121,14 +121,40 @@ pub fn conventional_blocks_needed(
         None => first_track,
         Some(durability) => DurableAreas::new(settings, durability, bands).whole().blocks,
     };
-    BlockCount(metadata.0 + settings.log_blocks.0 + conventional_zone_blocks(settings).0)
+    BlockCount(metadata.0 + settings.log_blocks.0)
 }
 
-/// Blocks of the conventional zones of a host-aware disk.
-pub fn conventional_zone_blocks(settings: &PersistentCacheSettings) -> BlockCount {
-    settings.host_aware.as_ref().map_or(BlockCount::ZERO, |it| {
-        let zones = &it.zones;
-        let blocks = u64::from(zones.conventional_zones) * zones.zone_blocks.0;
-        BlockCount(blocks.min(zones.blocks.0))
-    })
+/// Blocks that a persistent cache on one disk needs at its start on tracks that do not overlap: the log
+/// with its metadata, and the bands that take every write.
+pub fn conventional_blocks_needed(
+    settings: &PersistentCacheSettings,
+    bands: &BandTable,
+    first_track: BlockCount,
+) -> BlockCount {
+    let log = log_blocks_needed(settings, bands, first_track);
+    BlockCount(log.0 + conventional_band_blocks(settings, bands).0)
+}
+
+/// How many bands, the first ones, lie on tracks that do not overlap: the conventional zones of a host-aware
+/// disk, or as many as hold what is written in place.
+pub(super) fn conventional_bands(settings: &PersistentCacheSettings, bands: &BandTable) -> u32 {
+    if let Some(host_aware) = &settings.host_aware {
+        return host_aware.zones.conventional_zones.min(bands.bands());
+    }
+    match settings.in_place_blocks.0 {
+        0 => 0,
+        blocks if blocks >= bands.blocks().0 => bands.bands(),
+        blocks => bands.band_of(Lba(blocks - 1)).0 + 1,
+    }
+}
+
+/// Blocks of the bands that take every write.
+pub fn conventional_band_blocks(
+    settings: &PersistentCacheSettings,
+    bands: &BandTable,
+) -> BlockCount {
+    match conventional_bands(settings, bands) {
+        0 => BlockCount::ZERO,
+        count => BlockCount(bands.extent_of(BandId(count - 1)).end().0),
+    }
 }

@@ -1,6 +1,6 @@
 //! Where a persistent cache keeps what on its disk, or on its two.
 
-use super::areas::{conventional_blocks_needed, conventional_zone_blocks};
+use super::areas::{conventional_band_blocks, conventional_bands, log_blocks_needed};
 use super::disks::{Disks, LOG};
 use super::layout_error::LayoutError;
 use super::log::LBA_MAX;
@@ -29,18 +29,18 @@ pub struct Areas {
 /// The places of log, scratch band and bands:
 ///
 /// ```text
-/// | metadata | log | conventional zones | scratch band, guard | band, guard | ...
+/// | metadata | log | conventional bands | scratch band, guard | band, guard | ...
 /// |------- tracks that do not overlap -| tracks that overlap ------------------
 /// ```
 ///
-/// Only a host-aware disk has conventional zones: they are its first bands. The metadata is one
-/// track, or what the journal and the tables of checksums need.
+/// Conventional are the conventional zones of a host-aware disk, or what is written in place: they are
+/// its first bands. The metadata is one track, or what the journal and the tables of checksums need.
 ///
-/// On two disks metadata and log are at the start of one, and the scratch band begins the other, of
-/// which all tracks may overlap:
+/// On two disks metadata and log are at the start of one. The other begins with the conventional bands,
+/// where there are any; without, all its tracks may overlap:
 ///
 /// ```text
-/// | metadata | log |        | scratch band, guard | band, guard | ...
+/// | metadata | log |        | conventional bands | scratch band, guard | band, guard | ...
 /// ```
 ///
 /// With a `merge_buffer` that does not hold the longest band the scratch band has two places, each
@@ -86,7 +86,7 @@ impl Layout {
         let (home, home_port) = (below.home(), below.home_port());
         let tracks = tracks_of(home)?;
         check_bands(bands, &tracks)?;
-        let (metadata, log) = front(settings, bands, below.log())?;
+        let (metadata, log) = front(settings, bands, below)?;
         let too_small = |bands_that_fit| LayoutError::DiskTooSmall {
             bands_that_fit,
             bands: bands.bands(),
@@ -98,8 +98,7 @@ impl Layout {
             let fits = end <= tracks.blocks() && end <= home.blocks.0;
             fits.then(|| tracks.start_after(end, tracks.overlap_tracks))
         };
-        let zones = settings.host_aware.as_ref().map(|it| &it.zones);
-        let conventional_bands = zones.map_or(0, |zones| zones.conventional_zones);
+        let conventional_bands = conventional_bands(settings, bands);
         let mut band_starts = Vec::with_capacity(bands.bands() as usize);
         let mut conventional_end = match home_port {
             LOG => log.end().0,
@@ -110,6 +109,11 @@ impl Layout {
             conventional_end += bands.extent_of(BandId(band)).blocks.0;
         }
         let (stretch_max, rewrite_blocks) = stretch_lengths(settings, bands, &tracks)?;
+        let apart = tracks.conventional_prefix().min(home.blocks);
+        if home_port != LOG && conventional_end > apart.0 {
+            let needed = BlockCount(conventional_end);
+            return Err(LayoutError::InPlacePastConventional { needed, conventional: apart });
+        }
         let scratch_start = tracks.start_after(conventional_end, 0);
         let mut scratch_end = scratch_start + rewrite_blocks;
         let mut next = place(scratch_start, rewrite_blocks).ok_or(too_small(0))?;
@@ -267,20 +271,26 @@ fn tracks_of(below: &Geometry) -> Result<Arc<TrackTable>, LayoutError> {
     Ok(Arc::new(TrackTable::unknown(below.blocks).ok_or(no_track)?))
 }
 
-/// The metadata and the log, on the tracks at the front of a disk that do not overlap.
+/// The metadata and the log, on the tracks at the front of a disk that do not overlap. Where it is the only
+/// one, what is written in place must have room there too.
 fn front(
     settings: &PersistentCacheSettings,
     bands: &BandTable,
-    disk: &Geometry,
+    below: Disks<'_>,
 ) -> Result<(Extent, Extent), LayoutError> {
+    let disk = below.log();
     let (first_track, conventional) = match &disk.tracks {
         Some(tracks) => (tracks.extent_of(0).blocks, tracks.conventional_prefix()),
         None => (UNKNOWN_TRACK, disk.blocks),
     };
-    let needed = conventional_blocks_needed(settings, bands, first_track);
-    let zones = conventional_zone_blocks(settings);
-    let metadata = Extent::new(0, needed.0 - zones.0 - settings.log_blocks.0);
+    let front = log_blocks_needed(settings, bands, first_track);
+    let metadata = Extent::new(0, front.0 - settings.log_blocks.0);
     let log = Extent { start: metadata.end(), blocks: settings.log_blocks };
+    let in_place = match below.home_port() {
+        LOG => conventional_band_blocks(settings, bands),
+        _ => BlockCount::ZERO,
+    };
+    let needed = BlockCount(front.0 + in_place.0);
     let conventional = conventional.min(disk.blocks);
     match needed > conventional {
         true => Err(LayoutError::LogPastConventional { needed, conventional }),
@@ -327,6 +337,7 @@ fn longest_track(tracks: &TrackTable) -> u64 {
 mod tests {
     use super::*;
     use crate::disk::{Media, Shingling};
+    use crate::translation::persistent_cache::areas::conventional_blocks_needed;
 
     fn geometry(conventional: u64) -> Geometry {
         // Tracks of 8 blocks, then of 6; a write destroys the 2 tracks after its own.

@@ -38,6 +38,17 @@ pub enum LayoutError {
     ZonesNeed,
     /// Log and home are to be read at the same time, in slices.
     GatherInSlices,
+    /// Zones say themselves which of them take every write.
+    InPlaceWithZones,
+    /// What is written in place has no record that a recovery could go by.
+    InPlaceNotDurable,
+    /// The tracks of the disk of the bands that do not overlap hold less than is written in place.
+    InPlacePastConventional {
+        /// What the bands that are written in place need.
+        needed: BlockCount,
+        /// What the disk has.
+        conventional: BlockCount,
+    },
     /// Blocks that may be updated in their slots are to move.
     MoveOfUpdated,
     /// A log of one slot has none to keep for what moves.
@@ -108,6 +119,12 @@ const ZONES_NEED: &str = "\
 const GATHER_IN_SLICES: &str = "\
     gather = \"beside\" reads log and home at the same time, and with blocking_slice a clean stops between \
     short operations; accepted: one of them";
+const IN_PLACE_WITH_ZONES: &str = "\
+    in_place says which part of a device takes every write, and the zones of a host-aware disk say it \
+    themselves; accepted: no in_place";
+const IN_PLACE_NOT_DURABLE: &str = "\
+    in_place writes over blocks without a record or a checksum that a recovery could go by; accepted with \
+    durability: no in_place";
 const MOVE_OF_UPDATED: &str = "\
     clean_to = \"log\" moves blocks that update = \"in-place\" may be writing in their slots; accepted: one of them";
 const NO_ROOM_TO_MOVE: &str = "\
@@ -169,6 +186,13 @@ impl fmt::Display for LayoutError {
             LayoutError::ZonesOnTwoDisks => f.write_str(ZONES_ON_TWO_DISKS),
             LayoutError::ZonesNeed => f.write_str(ZONES_NEED),
             LayoutError::GatherInSlices => f.write_str(GATHER_IN_SLICES),
+            LayoutError::InPlaceWithZones => f.write_str(IN_PLACE_WITH_ZONES),
+            LayoutError::InPlaceNotDurable => f.write_str(IN_PLACE_NOT_DURABLE),
+            LayoutError::InPlacePastConventional { needed, conventional } => write!(
+                f,
+                "what is written in place needs {needed:?} on tracks that do not overlap, the disk of the \
+                 bands has {conventional:?}"
+            ),
             LayoutError::MoveOfUpdated => f.write_str(MOVE_OF_UPDATED),
             LayoutError::NoRoomToMove => f.write_str(NO_ROOM_TO_MOVE),
             LayoutError::ZonesAreNotBands => {

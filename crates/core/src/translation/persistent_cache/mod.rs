@@ -79,7 +79,9 @@ mod undo;
 mod writes;
 mod zones;
 
-pub use areas::{DurableAreas, conventional_blocks_needed};
+pub use areas::{
+    DurableAreas, conventional_band_blocks, conventional_blocks_needed, log_blocks_needed,
+};
 pub use disks::Disks;
 pub use layer::PersistentCache;
 pub use layout::{Areas, Layout};

@@ -53,6 +53,14 @@ impl Job {
         self.issued && self.outstanding == 0
     }
 
+    /// What is written for a part of the request: its data, or zeroes.
+    pub fn payload_of(&self, extent: Extent) -> BufferSlice {
+        match self.zeroes.blocks {
+            0 => self.data_of(extent),
+            _ => self.zeroes.part(0, extent.blocks.0),
+        }
+    }
+
     /// The data of a part of the request.
     pub fn data_of(&self, extent: Extent) -> BufferSlice {
         let first = extent.start.offset_from(self.request.extent.start);
@@ -67,7 +75,7 @@ pub(super) enum Part {
     Read { job: u32, origin: Origin, buffer: BufferSlice },
     /// Part of a write, to the log from this position on.
     Log { write: DataWrite, position: u64 },
-    /// Part of a write to a conventional zone.
+    /// Part of a write to a conventional zone, or in place.
     Conventional { job: u32, extent: Extent },
     /// Part of a write, straight home.
     Bypass(DataWrite),

@@ -299,6 +299,8 @@ pub struct PersistentCacheSettings {
     pub entries_max: Option<u64>,
     /// What happens to a block that is written while it is in the log.
     pub update: UpdateMethod,
+    /// Blocks from the first on that lie, in whole bands, where every write goes home.
+    pub in_place_blocks: BlockCount,
     /// Which sequential streams go around the log; `None` sends all writes to the log.
     pub bypass: Option<BypassSettings>,
     /// What a trim does.
@@ -327,6 +329,7 @@ impl PersistentCacheSettings {
             log_blocks,
             entries_max: None,
             update: UpdateMethod::Append,
+            in_place_blocks: BlockCount::ZERO,
             bypass: None,
             trim: TrimMethod::default(),
             rewrite: RewriteSettings::default(),
@@ -388,6 +391,9 @@ impl PersistentCacheSettings {
             }
         }
         if self.host_aware.is_some() {
+            if self.in_place_blocks.0 > 0 {
+                return Err(LayoutError::InPlaceWithZones);
+            }
             let takes_zones = self.bypass.is_none()
                 && self.update == UpdateMethod::Append
                 && self.rewrite.method == RewriteMethod::InPlace
@@ -412,6 +418,9 @@ impl PersistentCacheSettings {
         }
         if self.update == UpdateMethod::InPlace {
             return Err(LayoutError::UpdateNotDurable);
+        }
+        if self.in_place_blocks.0 > 0 {
+            return Err(LayoutError::InPlaceNotDurable);
         }
         if self.rewrite.method == RewriteMethod::InPlace {
             return Err(LayoutError::RewriteNotDurable);

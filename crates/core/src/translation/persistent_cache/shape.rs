@@ -1,5 +1,6 @@
 //! What never changes of a persistent cache: its settings, its bands and where everything lies.
 
+use super::areas::conventional_band_blocks;
 use super::conduct::Conduct;
 use super::layout::Layout;
 use super::settings::{IdlePiece, PersistentCacheSettings};
@@ -19,6 +20,8 @@ pub(super) struct Shape {
     pub conduct: Conduct,
     pub bands: Arc<BandTable>,
     pub layout: Layout,
+    /// The device up to here takes every write home. Zones are not meant: they say that themselves.
+    pub in_place_end: Lba,
     /// Longest operation of a rewrite in idle time.
     pub chunk_blocks: u64,
 }
@@ -32,7 +35,12 @@ impl Shape {
     ) -> Shape {
         let chunk_max = layout.shortest_track() / CHUNKS_PER_TRACK_MIN;
         let chunk_blocks = settings.idle.map_or(chunk_max, |idle| idle.chunk_blocks.0);
-        Shape { settings, conduct, bands, layout, chunk_blocks: chunk_blocks.min(chunk_max).max(1) }
+        let in_place_end = match settings.host_aware {
+            Some(_) => Lba(0),
+            None => Lba(conventional_band_blocks(&settings, &bands).0),
+        };
+        let chunk_blocks = chunk_blocks.min(chunk_max).max(1);
+        Shape { settings, conduct, bands, layout, in_place_end, chunk_blocks }
     }
 
     /// True when the drive looks for requests before it moves these blocks in idle time.
@@ -59,7 +67,7 @@ impl Shape {
         (first.0..=last.0).map(BandId)
     }
 
-    /// Where a run of blocks of one band lies at home.
+    /// Where a run of blocks of one band, or of those that are written in place, lies at home.
     pub fn home_of(&self, extent: Extent) -> Area {
         let (band, offset) = self.band_and_offset(extent.start);
         self.layout.home(band, offset, extent.blocks.0)

@@ -30,8 +30,8 @@ pub fn any_translation(seed: u64) -> Kind {
             blocking: BlockingCleaning { to: CleanTo::Home, ..settings.blocking },
             ..settings
         }),
-        1 => translation(for_any_medium(&mut rng, settings)),
-        2 => on_two_disks(for_any_medium(&mut rng, settings)),
+        1 => translation(with_any_part_in_place(seed, for_any_medium(&mut rng, settings))),
+        2 => on_two_disks(with_any_part_in_place(seed, for_any_medium(&mut rng, settings))),
         3 => on_two_disks(durably(settings)),
         _ => translation(durably(settings)),
     };
@@ -139,6 +139,12 @@ fn for_any_medium(rng: &mut Rng, settings: PersistentCacheSettings) -> Persisten
         },
         ..settings
     }
+}
+
+/// The same, of which every second one writes its first bands in place.
+fn with_any_part_in_place(seed: u64, settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    let in_place_blocks = BlockCount(one_of(&mut Rng::new(seed, 74), [0, 0, 1, 40]));
+    PersistentCacheSettings { in_place_blocks, ..settings }
 }
 
 fn one_of<T: Copy, const N: usize>(rng: &mut Rng, choices: [T; N]) -> T {

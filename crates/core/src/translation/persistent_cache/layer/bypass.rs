@@ -65,16 +65,46 @@ impl PersistentCache {
             Belongs::AtPointer => self.write_at_pointer(job, rest, ctx),
             Belongs::Anywhere => {
                 let extent = self.up_to_next_band(rest);
-                self.blocks.zeroed.remove(extent);
-                self.blocks.lost.remove(extent);
-                let home = self.shape.home_of(extent);
-                let entry = self.requests.get(job);
-                let (request, buffer) = (entry.request, entry.data_of(extent));
-                let part = Part::Conventional { job, extent };
-                self.issue(part, request.operation, (home, buffer), request.cause, ctx);
-                Some(FirstBlocks::Issued(extent.blocks))
+                Some(self.write_conventionally(job, extent, ctx))
             }
         }
+    }
+
+    /// Writes the first blocks of the rest of a job home if they lie where every write goes home.
+    pub(super) fn write_in_place(
+        &mut self,
+        job: u32,
+        rest: Extent,
+        ctx: &mut Context<'_>,
+    ) -> Option<FirstBlocks> {
+        if rest.start >= self.shape.in_place_end {
+            return None;
+        }
+        let mut extent = Extent::between(rest.start, rest.end().min(self.shape.in_place_end));
+        let zeroes = self.requests.get(job).zeroes.blocks;
+        if zeroes > 0 {
+            extent.blocks.0 = extent.blocks.0.min(u64::from(zeroes));
+        }
+        ctx.count(Counter::InPlaceBlocks, extent.blocks.0);
+        Some(self.write_conventionally(job, extent, ctx))
+    }
+
+    /// Writes blocks of a job home, over whatever is there.
+    fn write_conventionally(
+        &mut self,
+        job: u32,
+        extent: Extent,
+        ctx: &mut Context<'_>,
+    ) -> FirstBlocks {
+        self.blocks.zeroed.remove(extent);
+        self.blocks.lost.remove(extent);
+        let home = self.shape.home_of(extent);
+        let entry = self.requests.get(job);
+        let (request, buffer) = (entry.request, entry.payload_of(extent));
+        let operation = self.shape.conduct.data_operation(request.operation);
+        let part = Part::Conventional { job, extent };
+        self.issue(part, operation, (home, buffer), request.cause, ctx);
+        FirstBlocks::Issued(extent.blocks)
     }
 
     /// Writes the first blocks of the rest of a job home, at the write pointer of their band; `None`

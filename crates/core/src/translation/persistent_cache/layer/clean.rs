@@ -153,12 +153,15 @@ impl PersistentCache {
         true
     }
 
-    /// True when a write takes no new slot: its zone takes all of it home, or it is in the log and
+    /// True when a write takes no new slot: it is in place, its zone takes all of it home, or it is in the log and
     /// updated there.
     fn needs_no_room(&self, job: u32) -> bool {
         let request = self.requests.get(job).request;
         if !matches!(request.operation, Operation::Write { .. }) {
             return false;
+        }
+        if request.extent.end() <= self.shape.in_place_end {
+            return true;
         }
         let (band, offset) = self.shape.band_and_offset(request.extent.start);
         let is_in_one_band = self.shape.bands.extent_of(band).covers(request.extent);

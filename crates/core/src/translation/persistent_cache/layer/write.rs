@@ -100,6 +100,9 @@ impl PersistentCache {
         is_zero: bool,
         ctx: &mut Context<'_>,
     ) -> FirstBlocks {
+        if let Some(issued) = self.write_in_place(job, rest, ctx) {
+            return issued;
+        }
         let home = match (is_zero, self.zones.is_some()) {
             (true, _) => None,
             (false, true) => self.write_to_zone(job, rest, ctx),
@@ -247,10 +250,7 @@ impl PersistentCache {
     ) {
         let entry = self.requests.get(job);
         let (requested, cause) = (entry.request.operation, entry.request.cause);
-        let buffer = match entry.zeroes.blocks {
-            0 => entry.data_of(extent),
-            _ => entry.zeroes.part(0, extent.blocks.0),
-        };
+        let buffer = entry.payload_of(extent);
         self.writes.begin(extent.blocks, supersedes);
         if !requested.is_durable() {
             self.firmware.transaction.begin_run(extent.blocks);
