@@ -6,6 +6,7 @@ mod crashtest;
 mod doctor;
 mod drive;
 mod experiments;
+mod place;
 mod read;
 mod trace;
 
@@ -15,6 +16,7 @@ pub use crashtest::CrashtestArgs;
 pub use doctor::DoctorArgs;
 pub use drive::{BenchArgs, DriveCommand, FioArgs, FitArgs};
 pub use experiments::{ReproduceArgs, RunArgs};
+pub use place::PlaceArgs;
 pub use read::ReadArgs;
 pub use trace::{CombineArgs, ConvertArgs, InfoArgs, MovementArgs, SynthArgs, TraceCommand};
 
@@ -49,6 +51,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Say how many band rewrites and read misses no policy of a cache can do without on a trace
     Bound(BoundArgs),
+    /// Say which disk should hold the log of which volume of a split stack, from the loads in a report
+    Place(PlaceArgs),
     /// Run an experiment file, sweeps included
     Run(RunArgs),
     /// Run the experiments of published figures and print paper beside measured

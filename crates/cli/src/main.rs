@@ -27,6 +27,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Systems { show, json } => commands::systems::run(show.as_deref(), json)?,
         Command::Compare(args) => commands::compare::run(&args)?,
         Command::Bound(args) => commands::bound::run(&args)?,
+        Command::Place(args) => commands::place::run(&args)?,
         Command::Run(args) => return commands::run::run(&args),
         Command::Reproduce(args) => return commands::reproduce::run(&args),
         Command::Trace(command) => commands::trace::run(&command)?,

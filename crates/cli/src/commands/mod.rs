@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod members;
 mod outputs;
 mod page_file;
+pub mod place;
 pub mod replace;
 pub mod reproduce;
 pub mod run;

@@ -12,6 +12,8 @@ pub enum Quota {
     Requests(u64),
     /// So many bytes, the request that reaches them being the last.
     Bytes(u64),
+    /// As many requests as waited in the area when the head came, and one at least.
+    Waiting,
     /// All that there is.
     None,
 }
@@ -19,15 +21,17 @@ pub enum Quota {
 impl Quota {
     fn cost(self, request: &Waiting) -> u64 {
         match self {
-            Quota::Requests(_) => 1,
+            Quota::Requests(_) | Quota::Waiting => 1,
             Quota::Bytes(_) => request.extent.blocks.bytes(),
             Quota::None => 0,
         }
     }
 
-    fn is_reached(self, served: u64) -> bool {
+    /// Whether so much is all of it, of an area in which so many waited when the head came.
+    fn is_reached(self, served: u64, found: u64) -> bool {
         match self {
             Quota::Requests(most) | Quota::Bytes(most) => served >= most,
+            Quota::Waiting => served >= found.max(1),
             Quota::None => false,
         }
     }
@@ -42,14 +46,16 @@ pub struct AreaCLook {
     quota: Quota,
     /// The area that is served is the second one; none before the first request.
     is_behind: Option<bool>,
-    /// What was served of it since the head came.
+    /// What was served of it since the head came ...
     served: u64,
+    /// ... and how many requests waited there then.
+    found: u64,
 }
 
 impl AreaCLook {
     /// Areas before and from a block on.
     pub fn new(boundary: Lba, quota: Quota) -> AreaCLook {
-        AreaCLook { boundary, quota, is_behind: None, served: 0 }
+        AreaCLook { boundary, quota, is_behind: None, served: 0, found: 0 }
     }
 
     /// Chooses among those that wait, in the order in which they came.
@@ -60,11 +66,17 @@ impl AreaCLook {
             let all = ready(all).min_by_key(|(place, it)| (it.distance(head), *place));
             all.map(|(_, it)| is_behind(it))
         };
-        let here = self.is_behind.or_else(nearest)?;
-        self.is_behind = Some(here);
         let of_area = |area: bool| ready(all).filter(move |(_, it)| is_behind(it) == area);
+        let here = match self.is_behind {
+            Some(here) => here,
+            None => {
+                let first = nearest()?;
+                (self.is_behind, self.found) = (Some(first), of_area(first).count() as u64);
+                first
+            }
+        };
         let other = lowest(of_area(!here));
-        let is_over = self.quota.is_reached(self.served) && other.is_some();
+        let is_over = self.quota.is_reached(self.served, self.found) && other.is_some();
         let own = next_or_lowest(of_area(here), head);
         match own.filter(|_| !is_over) {
             Some((place, false)) => Some(Choice { place, why: Why::Next }),
@@ -73,6 +85,7 @@ impl AreaCLook {
                 let place = other?;
                 let why = if own.is_some() { Why::Quota } else { Why::Switch };
                 (self.is_behind, self.served) = (Some(!here), 0);
+                self.found = of_area(!here).count() as u64;
                 Some(Choice { place, why })
             }
         }

@@ -2,7 +2,7 @@
 
 use super::dispatches::{Dispatch, DispatchLog};
 use super::policy::{Choice, Policy, Why};
-use super::waiting::{Waiting, ready};
+use super::waiting::{Waiting, put_off_cleaning, ready};
 use crate::buffer::BufferSlice;
 use crate::command::{CommandId, OnReplacement};
 use crate::counters::{Counter, Gauge};
@@ -23,6 +23,8 @@ pub struct SchedulerSettings {
     pub policy: Policy,
     /// One that has waited for so long, and that no older one blocks, goes before all younger ones.
     pub max_wait: Option<Duration>,
+    /// Where cleaning goes last: how long a request of it waits at most while others go.
+    pub clean_wait: Option<Duration>,
     /// Requests that the disk has at a time, flushes apart; at least 1.
     pub device_depth: u32,
 }
@@ -121,6 +123,11 @@ impl Scheduler {
 
     fn choose(&mut self, ctx: &Context<'_>) -> Option<Choice> {
         let now = ctx.now();
+        if let Some(clean_wait) = self.settings.clean_wait {
+            // One that has waited for as long as any may is not put off either.
+            let wait = self.settings.max_wait.map_or(clean_wait, |most| most.min(clean_wait));
+            put_off_cleaning(&mut self.waiting, wait, now);
+        }
         // No younger one has waited for longer.
         let oldest = ready(&self.waiting).next();
         if let (Some((place, it)), Some(max_wait)) = (oldest, self.settings.max_wait)
@@ -172,7 +179,15 @@ impl Layer for Scheduler {
         if is_blocked {
             ctx.count(Counter::Conflicts, 1);
         }
-        self.waiting.push(Waiting { number, extent, arrived: ctx.now(), is_read, is_blocked });
+        self.waiting.push(Waiting {
+            number,
+            extent,
+            arrived: ctx.now(),
+            is_read,
+            is_blocked,
+            is_cleaning: cause == Cause::Cleaning,
+            is_put_off: false,
+        });
         self.dispatch(ctx);
     }
 

@@ -1,7 +1,7 @@
 //! A request that waits for its turn.
 
 use crate::extent::Extent;
-use crate::units::{Instant, Lba};
+use crate::units::{Duration, Instant, Lba};
 
 /// A request that waits for its turn, as a policy sees it.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,10 @@ pub struct Waiting {
     pub is_read: bool,
     /// An older request must end first, because one of them changes a block of both.
     pub is_blocked: bool,
+    /// It is part of a cleaning.
+    pub is_cleaning: bool,
+    /// Others go first for now.
+    pub is_put_off: bool,
 }
 
 impl Waiting {
@@ -32,7 +36,16 @@ impl Waiting {
 
 /// The requests that may go next, in the order in which they came, with their places among all.
 pub fn ready(all: &[Waiting]) -> impl DoubleEndedIterator<Item = (usize, &Waiting)> + Clone {
-    all.iter().enumerate().filter(|(_, it)| !it.is_blocked)
+    all.iter().enumerate().filter(|(_, it)| !it.is_blocked && !it.is_put_off)
+}
+
+/// Puts off those that clean, for as long as any other could go, and none that has waited for
+/// so long.
+pub fn put_off_cleaning(all: &mut [Waiting], wait: Duration, now: Instant) {
+    let others_go = all.iter().any(|it| !it.is_blocked && !it.is_cleaning);
+    for it in all {
+        it.is_put_off = others_go && it.is_cleaning && now.since(it.arrived) < wait;
+    }
 }
 
 /// The one with the lowest address of some, the oldest of several there.

@@ -2,14 +2,14 @@
 
 use crate::world::{Asked, BLOCKS, World};
 use imbrex_core::extent::Extent;
-use imbrex_core::operation::Operation;
+use imbrex_core::operation::{Cause, Operation};
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use imbrex_core::scheduler::{AreaCLook, Deadline, Policy, Quota};
 use imbrex_core::units::{Duration, Instant, Lba};
 use std::collections::BTreeMap;
 
-fn policies() -> [Policy; 6] {
+fn policies() -> [Policy; 7] {
     [
         Policy::Fcfs,
         Policy::Sstf,
@@ -17,6 +17,7 @@ fn policies() -> [Policy; 6] {
         Policy::CLook,
         Policy::Deadline(Deadline::default()),
         Policy::AreaCLook(AreaCLook::new(Lba(500), Quota::Requests(3))),
+        Policy::AreaCLook(AreaCLook::new(Lba(500), Quota::Waiting)),
     ]
 }
 
@@ -40,9 +41,13 @@ fn script(rng: &mut Rng) -> Vec<Asked> {
             0 => (Operation::Flush, Extent::EMPTY),
             _ => (operation, Extent::new(start, blocks)),
         };
-        Asked { at: Instant(at), operation, extent }
+        Asked::new(Instant(at), operation, extent)
     };
-    (0..40).map(&mut ask).collect()
+    let mut script: Vec<Asked> = (0..40).map(&mut ask).collect();
+    for asked in &mut script {
+        asked.cause = if rng.below(3) == 0 { Cause::Cleaning } else { Cause::Host };
+    }
+    script
 }
 
 fn is_write(asked: &Asked) -> bool {
@@ -73,9 +78,10 @@ fn wrong_of(schedules: u64, plant: Option<PlantedBug>) -> u64 {
     for seed in 0..schedules {
         let mut rng = Rng::new(seed, 8);
         let script = script(&mut rng);
-        let policy = policies()[rng.below(6) as usize].clone();
+        let policy = policies()[rng.below(7) as usize].clone();
         let world = World {
             max_wait: (rng.below(2) == 0).then_some(Duration(1 + rng.below(3000))),
+            clean_wait: (rng.below(2) == 0).then_some(Duration(1 + rng.below(3000))),
             device_depth: 1 + rng.below(4) as u32,
             service_ns: (1, 1 + rng.below(300)),
             seed,
@@ -120,6 +126,7 @@ fn the_wait_of_a_request_is_bounded() {
         let service = 50 + rng.below(200);
         let world = World {
             max_wait: Some(Duration(1 + rng.below(2000))),
+            clean_wait: (rng.below(2) == 0).then_some(Duration(1 + rng.below(4000))),
             device_depth: 1 + rng.below(3) as u32,
             service_ns: (service, service),
             seed,

@@ -3,18 +3,14 @@
 use crate::world::{Asked, World};
 use imbrex_core::counters::Counter;
 use imbrex_core::extent::Extent;
-use imbrex_core::operation::Operation;
+use imbrex_core::operation::{Cause, Operation};
 use imbrex_core::scheduler::{AreaCLook, Deadline, Policy, Quota};
 use imbrex_core::units::{Duration, Instant, Lba};
 
 fn reads(rounds: &[(u64, &[u64])]) -> Vec<Asked> {
     let of_round = |(at, blocks): &(u64, &[u64])| {
         let at = Instant(*at);
-        let read = move |block: &u64| Asked {
-            at,
-            operation: Operation::Read,
-            extent: Extent::new(*block, 1),
-        };
+        let read = move |block: &u64| Asked::new(at, Operation::Read, Extent::new(*block, 1));
         blocks.iter().map(read).collect::<Vec<_>>()
     };
     rounds.iter().flat_map(of_round).collect()
@@ -68,6 +64,41 @@ fn an_area_that_has_had_its_quota_waits_for_the_other_one() {
 }
 
 #[test]
+fn a_quota_of_what_waits_serves_those_that_the_head_has_found() {
+    // 90 and 95 come while 10 is served: they are not among the five that were found.
+    let script = reads(&[(0, FIRST), (50, &[90, 95]), (750, &[860, 875])]);
+    let world = World::of(areas(Quota::Waiting));
+    // The first request finds itself alone, and the head goes on to the three behind the boundary; of those that
+    // come meanwhile none is among the six that it finds when it is back.
+    let expected = [10, 800, 820, 900, 20, 35, 50, 70, 90, 95, 860, 875];
+    assert_eq!(order(&world, &script), expected);
+}
+
+#[test]
+fn what_cleans_goes_when_nothing_else_waits_or_when_it_has_waited() {
+    let mut script = reads(&[(0, &[10, 20, 30, 40, 50, 60, 70])]);
+    script[1].cause = Cause::Cleaning;
+    script[2].cause = Cause::Cleaning;
+    let wait = |ns| Some(Duration(ns));
+    for policy in [Policy::Fcfs, Policy::CLook, areas(Quota::Requests(2))] {
+        let world = |clean_wait| World { clean_wait, ..World::of(policy.clone()) };
+        assert_eq!(order(&world(None), &script), [10, 20, 30, 40, 50, 60, 70]);
+        assert_eq!(order(&world(wait(5000)), &script), [10, 40, 50, 60, 70, 20, 30]);
+        // From 200 on they are as good as any other. Those that go upwards have passed them by then.
+        let late = match policy {
+            Policy::Fcfs => [10, 40, 20, 30, 50, 60, 70],
+            _ => [10, 40, 50, 60, 70, 20, 30],
+        };
+        assert_eq!(order(&world(wait(200)), &script), late);
+        // Whoever has waited for as long as any may is put off no longer.
+        if matches!(policy, Policy::CLook) {
+            let world = World { max_wait: wait(300), ..world(wait(5000)) };
+            assert_eq!(order(&world, &script), [10, 40, 50, 20, 30, 60, 70]);
+        }
+    }
+}
+
+#[test]
 fn one_area_is_plain_c_look() {
     let rounds: [(u64, &[u64]); 3] = [(0, FIRST), (250, &[15, 36, 990]), (750, &[860, 1, 28])];
     let script = reads(&rounds);
@@ -105,7 +136,7 @@ fn batches_of_reads_go_before_a_batch_of_writes() {
     let mut script = reads(&[(0, &[0])]);
     let mut ask = |operation, first, blocks| {
         let extents = (first..first + blocks).map(|block| Extent::new(block, 1));
-        script.extend(extents.map(|extent| Asked { at: Instant(0), operation, extent }));
+        script.extend(extents.map(|extent| Asked::new(Instant(0), operation, extent)));
     };
     ask(Operation::Read, 300, 80);
     ask(Operation::WRITE, 600, 40);
@@ -128,7 +159,7 @@ fn a_write_that_is_due_begins_its_batch() {
     let mut script = reads(&[(0, &[0])]);
     for block in [900, 100] {
         let (at, operation) = (Instant(0), Operation::WRITE);
-        script.push(Asked { at, operation, extent: Extent::new(block, 1) });
+        script.push(Asked::new(at, operation, Extent::new(block, 1)));
     }
     let world = |ms_each: u64| World {
         service_ns: (ms_each * ms, ms_each * ms),

@@ -25,6 +25,14 @@ pub struct Asked {
     pub at: Instant,
     pub operation: Operation,
     pub extent: Extent,
+    pub cause: Cause,
+}
+
+impl Asked {
+    /// Something that is no part of a cleaning.
+    pub fn new(at: Instant, operation: Operation, extent: Extent) -> Asked {
+        Asked { at, operation, extent, cause: Cause::Host }
+    }
 }
 
 /// What has become of it.
@@ -50,6 +58,7 @@ pub struct Log {
 pub struct World {
     pub policy: Policy,
     pub max_wait: Option<Duration>,
+    pub clean_wait: Option<Duration>,
     pub device_depth: u32,
     /// The least and the most time of an operation.
     pub service_ns: (u64, u64),
@@ -61,7 +70,15 @@ impl World {
     /// One operation at a time, each of 100 ns.
     pub fn of(policy: Policy) -> World {
         let service_ns = (100, 100);
-        World { policy, max_wait: None, device_depth: 1, service_ns, seed: 1, plant: None }
+        World {
+            policy,
+            max_wait: None,
+            clean_wait: None,
+            device_depth: 1,
+            service_ns,
+            seed: 1,
+            plant: None,
+        }
     }
 
     /// Plays a script, which is in the order of its instants. Returns what the disk has done, and what was counted.
@@ -73,6 +90,7 @@ impl World {
         let settings = SchedulerSettings {
             policy: self.policy.clone(),
             max_wait: self.max_wait,
+            clean_wait: self.clean_wait,
             device_depth: self.device_depth,
         };
         let layer = Scheduler::new(settings, &FlushFailure::default());
@@ -133,7 +151,7 @@ impl Crowd {
                 operation: asked.operation,
                 extent: asked.extent,
                 buffer,
-                cause: Cause::Metadata,
+                cause: asked.cause,
                 tag: Tag(self.next as u64),
             });
             self.next += 1;

@@ -101,6 +101,13 @@ fn it_is_refused_where_it_cannot_be() {
         Layout::new(&settings, &table, disks).unwrap_err(),
         LayoutError::InPlacePastConventional { needed, conventional: BlockCount(12) }
     );
+    let device = table.blocks();
+    let in_place = BlockCount(device.0 + 1);
+    let more = PersistentCacheSettings { in_place_blocks: in_place, ..settings.clone() };
+    assert_eq!(
+        Layout::new(&more, &table, disks).unwrap_err(),
+        LayoutError::InPlacePastDevice { in_place, device }
+    );
     let durable =
         PersistentCacheSettings { durability: Some(DurabilitySettings::default()), ..settings };
     assert_eq!(durable.check().unwrap_err(), LayoutError::InPlaceNotDurable);

@@ -3,6 +3,7 @@
 pub mod array_forms;
 pub mod bound;
 mod direct_write;
+pub mod log_placement;
 pub mod movement;
 pub mod segment_forms;
 

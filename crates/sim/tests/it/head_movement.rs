@@ -238,6 +238,30 @@ fn what_cannot_be_is_refused_in_one_sentence() {
             "gather = \"beside\" reads log and home at the same time",
         ),
         (
+            one(
+                split,
+                "",
+                "[set]\n\"volume-0.clean_to\" = \"log\"\n\"volume-0.update\" = \"in-place\"",
+            ),
+            "clean_to = \"log\" moves blocks that update = \"in-place\" may be writing",
+        ),
+        (
+            one(split, "", "[set]\n\"volume-0.in_place\" = \"9TiB\""),
+            "node `volume-0`: in_place = 9663676416 KiB of a device of",
+        ),
+        (
+            one(split, "", "[set]\n\"queue-0.clean_wait_ms\" = 0"),
+            "queue-0.clean_wait_ms=0: accepted: 1 to 3600000, or \"none\"",
+        ),
+        (
+            one(
+                split,
+                "",
+                "[set]\n\"queue-0.quota\" = \"waiting\"\n\"queue-0.quota_unit\" = \"bytes\"",
+            ),
+            "quota = \"waiting\" counts requests",
+        ),
+        (
             one(split, "queue_depth = 3", "[sweep]\n\"workload.queue_depth\" = [1, 2]"),
             "workload `hm-like/64` states how it is replayed",
         ),
@@ -257,6 +281,28 @@ fn a_swept_depth_is_the_depth_of_each_run() {
     assert_eq!(labels, ["four-disks queue_depth=1", "four-disks queue_depth=8"]);
     let finish = |run: &Run| run.costs.response_ms.mean.expect("answers");
     assert!(finish(&report.runs[1]) > 2.0 * finish(&report.runs[0]), "the deeper one waits");
+}
+
+#[test]
+fn a_part_in_place_and_moves_in_the_log_save_rewrites() {
+    let text = mix("systems = [\"split\"]", "queue_depth = 1", 3000);
+    let small = each("volume", "persistent_cache", "\"4MiB\"")
+        + &each("volume", "entries", "\"unlimited\"")
+        + &each("volume", "idle_after", "\"off\"");
+    let rewritten = |more: &str| {
+        let report = reported(&format!("{text}\n[set]\n{small}{more}")).expect("runs");
+        let [run] = &report.runs[..] else { panic!("one system") };
+        let counted = |name: &str| {
+            let volumes = run.nodes.iter().filter(|(node, _)| node.starts_with("volume-"));
+            volumes.filter_map(|(_, counts)| counts.get(name)).sum::<u64>()
+        };
+        (run.rewrites.bands_rewritten, counted("moved_blocks"), counted("in_place_blocks"))
+    };
+    let (plain, ..) = rewritten("");
+    let (moving, moved, _) = rewritten(&each("volume", "clean_to", "\"log\""));
+    assert!(moving < plain && moved > 1000, "{moving} of {plain}, {moved} moved");
+    let (placed, _, in_place) = rewritten(&each("volume", "in_place", "\"200GiB\""));
+    assert!(placed == 0 && in_place > 5000, "{placed}, {in_place} in place");
 }
 
 #[test]

@@ -36,7 +36,7 @@ keys! {
         policy: PolicyKey => r#"`"fcfs"`, `"sstf"`, `"look"`, `"c-look"`, `"deadline"`, `"area-c-look"`"#;
         /// With `area-c-look`: what is served of one area while something waits in the other one.
         #[serde(skip_serializing_if = "Option::is_none")]
-        quota: Option<QuotaKey> => r#"1 or more, in bytes a size too, or `"none"`"#, "32";
+        quota: Option<QuotaKey> => r#"1 or more, in bytes a size too; `"waiting"`: as many requests as waited there when the head came; or `"none"`"#, "32";
         /// What a quota counts.
         #[serde(skip_serializing_if = "Option::is_none")]
         quota_unit: Option<Word<QuotaUnit>> => AnyWord, r#"`"requests"`"#;
@@ -47,6 +47,9 @@ keys! {
         /// ones. It is no key of `fcfs`, and `deadline` has limits of its own.
         #[serde(skip_serializing_if = "Option::is_none")]
         max_wait_ms: Option<MaxWait> => r#"1 to 3,600,000, or `"none"`"#, "1000";
+        /// A request of a cleaning goes only while no other could, unless it has waited for so many milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        clean_wait_ms: Option<CleanWait> => r#"1 to 3,600,000, or `"none"`: it goes as any other"#, r#"`"none"`"#;
         /// Requests that the disk has at a time, flushes apart.
         device_depth: u64 = 1 => 1..=1024;
     }
@@ -122,6 +125,8 @@ pub enum QuotaKey {
     Count(u64),
     /// So many bytes.
     Size(Size),
+    /// What is there.
+    Waiting,
     /// All.
     None,
 }
@@ -134,9 +139,10 @@ impl TryFrom<toml::Value> for QuotaKey {
         match (value.as_integer(), value.as_str()) {
             (Some(count @ 1..), _) => Ok(QuotaKey::Count(count as u64)),
             (_, Some("none")) => Ok(QuotaKey::None),
+            (_, Some("waiting")) => Ok(QuotaKey::Waiting),
             (_, Some(text)) if let Some(size) = size(text) => Ok(QuotaKey::Size(size)),
             _ => Err(format!(
-                "quota = {value}; accepted: 1 or more, in bytes a size too, or \"none\""
+                "quota = {value}; accepted: 1 or more, in bytes a size too, \"waiting\" or \"none\""
             )),
         }
     }
@@ -147,39 +153,82 @@ impl From<QuotaKey> for toml::Value {
         match from {
             QuotaKey::Count(count) => toml::Value::Integer(count.min(i64::MAX as u64) as i64),
             QuotaKey::Size(size) => size.to_string().into(),
+            QuotaKey::Waiting => "waiting".into(),
             QuotaKey::None => "none".into(),
         }
     }
 }
 
-/// How long a request waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(try_from = "toml::Value", into = "toml::Value")]
-pub enum MaxWait {
+/// How long a request waits at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wait {
     /// So many milliseconds.
     Ms(u64),
     /// For as long as the policy has it.
     None,
 }
 
+impl Wait {
+    fn read(key: &str, value: &toml::Value) -> Result<Wait, String> {
+        match (value.as_integer(), value.as_str()) {
+            (Some(ms @ 1..=3_600_000), _) => Ok(Wait::Ms(ms as u64)),
+            (_, Some("none")) => Ok(Wait::None),
+            _ => Err(format!("{key} = {value}; accepted: 1 to 3600000, or \"none\"")),
+        }
+    }
+
+    fn limit(self) -> Option<Duration> {
+        match self {
+            Wait::Ms(ms) => Some(Duration::from_ms(ms)),
+            Wait::None => None,
+        }
+    }
+}
+
+impl From<Wait> for toml::Value {
+    fn from(from: Wait) -> toml::Value {
+        match from {
+            Wait::Ms(ms) => toml::Value::Integer(ms as i64),
+            Wait::None => "none".into(),
+        }
+    }
+}
+
+/// How long any request waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(try_from = "toml::Value", into = "toml::Value")]
+pub struct MaxWait(Wait);
+
 impl TryFrom<toml::Value> for MaxWait {
     type Error = String;
 
     fn try_from(value: toml::Value) -> Result<MaxWait, String> {
-        match (value.as_integer(), value.as_str()) {
-            (Some(ms @ 1..=3_600_000), _) => Ok(MaxWait::Ms(ms as u64)),
-            (_, Some("none")) => Ok(MaxWait::None),
-            _ => Err(format!("max_wait_ms = {value}; accepted: 1 to 3600000, or \"none\"")),
-        }
+        Wait::read("max_wait_ms", &value).map(MaxWait)
     }
 }
 
 impl From<MaxWait> for toml::Value {
     fn from(from: MaxWait) -> toml::Value {
-        match from {
-            MaxWait::Ms(ms) => toml::Value::Integer(ms as i64),
-            MaxWait::None => "none".into(),
-        }
+        from.0.into()
+    }
+}
+
+/// How long a request of a cleaning waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(try_from = "toml::Value", into = "toml::Value")]
+pub struct CleanWait(Wait);
+
+impl TryFrom<toml::Value> for CleanWait {
+    type Error = String;
+
+    fn try_from(value: toml::Value) -> Result<CleanWait, String> {
+        Wait::read("clean_wait_ms", &value).map(CleanWait)
+    }
+}
+
+impl From<CleanWait> for toml::Value {
+    fn from(from: CleanWait) -> toml::Value {
+        from.0.into()
     }
 }
 
@@ -219,6 +268,11 @@ impl SchedulerConfig {
         match (self.quota, Word::or(self.quota_unit, QuotaUnit::Requests)) {
             (None, QuotaUnit::Requests) => Ok(Quota::Requests(QUOTA)),
             (Some(QuotaKey::None), _) => Ok(Quota::None),
+            (Some(QuotaKey::Waiting), QuotaUnit::Requests) => Ok(Quota::Waiting),
+            (Some(QuotaKey::Waiting), QuotaUnit::Bytes) => {
+                let words = "quota = \"waiting\" counts requests; accepted: no quota_unit";
+                Err(wrong(&self.name, &words))
+            }
             (Some(QuotaKey::Count(count)), QuotaUnit::Requests) => Ok(Quota::Requests(count)),
             (Some(QuotaKey::Count(bytes)), QuotaUnit::Bytes) => Ok(Quota::Bytes(bytes)),
             (Some(QuotaKey::Size(size)), QuotaUnit::Bytes) => Ok(Quota::Bytes(size.bytes())),
@@ -269,15 +323,15 @@ impl SchedulerConfig {
             PolicyName::Deadline => Policy::Deadline(Deadline::default()),
             PolicyName::AreaCLook => Policy::AreaCLook(AreaCLook::new(boundary, self.quota()?)),
         };
-        let max_wait_ms = match self.max_wait_ms {
+        let max_wait = match self.max_wait_ms {
             _ if !self.has_max_wait() => None,
-            None => Some(MAX_WAIT_MS),
-            Some(MaxWait::Ms(ms)) => Some(ms),
-            Some(MaxWait::None) => None,
+            None => Some(Duration::from_ms(MAX_WAIT_MS)),
+            Some(MaxWait(wait)) => wait.limit(),
         };
         Ok(SchedulerSettings {
             policy,
-            max_wait: max_wait_ms.map(Duration::from_ms),
+            max_wait,
+            clean_wait: self.clean_wait_ms.and_then(|CleanWait(wait)| wait.limit()),
             device_depth: self.device_depth as u32,
         })
     }

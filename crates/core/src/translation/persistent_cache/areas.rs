@@ -143,6 +143,7 @@ pub(super) fn conventional_bands(settings: &PersistentCacheSettings, bands: &Ban
     }
     match settings.in_place_blocks.0 {
         0 => 0,
+        // More than that is refused by the layout.
         blocks if blocks >= bands.blocks().0 => bands.bands(),
         blocks => bands.band_of(Lba(blocks - 1)).0 + 1,
     }

@@ -83,6 +83,10 @@ impl Layout {
         bands: &BandTable,
         below: Disks<'_>,
     ) -> Result<Layout, LayoutError> {
+        let (in_place, device) = (settings.in_place_blocks, bands.blocks());
+        if in_place > device {
+            return Err(LayoutError::InPlacePastDevice { in_place, device });
+        }
         let (home, home_port) = (below.home(), below.home_port());
         let tracks = tracks_of(home)?;
         check_bands(bands, &tracks)?;

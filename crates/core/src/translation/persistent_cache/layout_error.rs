@@ -40,6 +40,13 @@ pub enum LayoutError {
     GatherInSlices,
     /// Zones say themselves which of them take every write.
     InPlaceWithZones,
+    /// More is to be written in place than there is.
+    InPlacePastDevice {
+        /// What is to be.
+        in_place: BlockCount,
+        /// What there is.
+        device: BlockCount,
+    },
     /// What is written in place has no record that a recovery could go by.
     InPlaceNotDurable,
     /// The tracks of the disk of the bands that do not overlap hold less than is written in place.
@@ -188,6 +195,12 @@ impl fmt::Display for LayoutError {
             LayoutError::GatherInSlices => f.write_str(GATHER_IN_SLICES),
             LayoutError::InPlaceWithZones => f.write_str(IN_PLACE_WITH_ZONES),
             LayoutError::InPlaceNotDurable => f.write_str(IN_PLACE_NOT_DURABLE),
+            LayoutError::InPlacePastDevice { in_place, device } => write!(
+                f,
+                "in_place = {} KiB of a device of {} KiB; accepted: as much or less",
+                in_place.bytes() / 1024,
+                device.bytes() / 1024
+            ),
             LayoutError::InPlacePastConventional { needed, conventional } => write!(
                 f,
                 "what is written in place needs {needed:?} on tracks that do not overlap, the disk of the \

@@ -49,6 +49,7 @@ pub fn scheduler() -> Kind {
         let settings = SchedulerSettings {
             policy: Policy::AreaCLook(AreaCLook::new(Lba(40), Quota::Requests(3))),
             max_wait: Some(Duration::from_us(50)),
+            clean_wait: None,
             device_depth: 2,
         };
         let failure = FlushFailure::default();
