@@ -25,6 +25,7 @@ mod longer_members;
 mod mirror;
 mod outputs;
 mod parity;
+mod place;
 mod serve_array;
 mod serve_drive_managed;
 mod serve_events;
