@@ -105,6 +105,9 @@ pub enum LayoutError {
     },
 }
 
+const NO_ENTRIES: &str = "the persistent cache needs room for at least one entry";
+const NO_CHUNK: &str = "a clean needs chunks of at least one block to be interrupted between";
+
 // Which settings go together: what to say of those that do not.
 const UPDATE_NOT_DURABLE: &str = "\
     a persistent cache that updates blocks in place cannot outlive a power cut; accepted with \
@@ -144,17 +147,13 @@ impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LayoutError::NoLog => f.write_str("the persistent cache needs at least one block"),
-            LayoutError::NoEntries => {
-                f.write_str("the persistent cache needs room for at least one entry")
-            }
+            LayoutError::NoEntries => f.write_str(NO_ENTRIES),
             LayoutError::PacketLength(blocks) => write!(
                 f,
                 "a packet of {blocks:?} is not between 1 and {} blocks",
                 PACKET_BLOCKS_MAX
             ),
-            LayoutError::NoChunk => {
-                f.write_str("a clean needs chunks of at least one block to be interrupted between")
-            }
+            LayoutError::NoChunk => f.write_str(NO_CHUNK),
             LayoutError::BypassAfterMax { after_max, after } => write!(
                 f,
                 "bypass_after_max = {} KiB is less than bypass_after = {} KiB; accepted: as much or \
