@@ -73,14 +73,18 @@ fn busy_with(volumes: &[PlacedVolume], rest: &[u64], place_of: &[usize]) -> Vec<
     busy
 }
 
-/// The best of all orders.
+/// The best of all orders; of several the one in which the fewest logs change places.
 fn best_order(volumes: &[PlacedVolume], rest: &[u64]) -> Vec<usize> {
+    let cost = |order: &[usize]| {
+        let moved = order.iter().enumerate().filter(|(at, place)| at != *place).count();
+        (sorted(busy_with(volumes, rest, order)), moved)
+    };
     let mut order: Vec<usize> = (0..volumes.len()).collect();
-    let mut best = (sorted(busy_with(volumes, rest, &order)), order.clone());
+    let mut best = (cost(&order), order.clone());
     while next_order(&mut order) {
-        let busy = sorted(busy_with(volumes, rest, &order));
-        if busy < best.0 {
-            best = (busy, order.clone());
+        let cost = cost(&order);
+        if cost < best.0 {
+            best = (cost, order.clone());
         }
     }
     best.1
