@@ -22,6 +22,7 @@ pub use trace::{CombineArgs, ConvertArgs, InfoArgs, MovementArgs, SynthArgs, Tra
 
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use imbrex_report::Due;
 use imbrex_traces::BlockRule;
 use std::path::PathBuf;
 use trace::named;
@@ -112,6 +113,27 @@ pub struct WorkloadArgs {
     /// Issue in N streams, each in order
     #[arg(long, value_name = "N", conflicts_with = "queue_depth")]
     pub streams: Option<u32>,
+    /// When a request of a stream is due
+    #[arg(long, value_enum, requires = "streams")]
+    pub due: Option<DueArg>,
+}
+
+/// When a request of a stream is due.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DueArg {
+    /// At its time stamp (the default)
+    Absolute,
+    /// As long after its predecessor was issued as their time stamps are apart
+    Shift,
+}
+
+impl From<DueArg> for Due {
+    fn from(due: DueArg) -> Due {
+        match due {
+            DueArg::Absolute => Due::Absolute,
+            DueArg::Shift => Due::Shift,
+        }
+    }
 }
 
 /// What to do with addresses beyond the device.

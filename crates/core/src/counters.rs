@@ -305,6 +305,44 @@ counters! {
             DirtyBlocks("dirty_blocks", Blocks, Present, Sum),
         }
     }
+    /// `idle-control`.
+    IDLE_CONTROL {
+        counters {
+            /// Times the drive was left idle.
+            Idles("idles", Number, Sum),
+            /// How long in all.
+            IdleNs("idle_ns", Ns, Sum),
+            /// Requests that were held back.
+            HeldRequests("held_requests", Number, Sum),
+            /// Times it was decided how long the drive is left idle, not at all included.
+            Decisions("decisions", Number, Sum),
+            /// Those with the media cache between both limits (equation 1).
+            DecisionsMid("decisions_mid", Number, Sum),
+            /// Those with the media cache above the upper limit (equation 2).
+            DecisionsHigh("decisions_high", Number, Sum),
+        }
+        gauges {
+            /// The longest time for which a request was held back.
+            HoldMaxNs("hold_max_ns", Ns, Greatest, Greatest),
+        }
+    }
+    /// `persistent-cache` that cleans in idle time or in slices, or has zones.
+    CLEANING {
+        counters {
+            /// Bands that were cleaned in idle time from begin to end.
+            IdleCleanings("idle_cleanings", Number, Sum),
+            /// Times a request has stopped a clean in idle time.
+            IdleCleaningsCut("idle_cleanings_cut", Number, Sum),
+            /// Bands that were cleaned while a write waited for room, to their end at least.
+            BlockingCleanings("blocking_cleanings", Number, Sum),
+            /// Times a write had no room.
+            BlockingPeriods("blocking_periods", Number, Sum),
+            /// Time from then on until enough was cleaned.
+            BlockingNs("blocking_ns", Ns, Sum),
+            /// Requests that were answered in that time.
+            ServedInBlocking("served_in_blocking", Number, Sum),
+        }
+    }
     /// `persistent-cache` with `in_place`.
     IN_PLACE {
         counters {

@@ -420,6 +420,14 @@ impl Context<'_> {
         self.buffers.fill_metadata(slice, record);
     }
 
+    /// Puts the report of a disk at the start of a whole buffer and zeroes after it. Who has asked for it reads it with
+    /// [`metadata`](Self::metadata), whatever buffers hold otherwise. Panics while a disk holds the buffer or when the
+    /// report does not fit.
+    pub fn fill_report(&mut self, buffer: BufferSlice, report: &[u8]) {
+        self.assert_not_at_disk(buffer);
+        self.buffers.fill_report(buffer, report);
+    }
+
     /// The bytes of a slice that holds metadata; `None` when the buffers hold no bytes. Panics
     /// while a disk holds the buffer.
     pub fn metadata(&self, slice: BufferSlice) -> Option<&[u8]> {

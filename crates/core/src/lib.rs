@@ -22,6 +22,7 @@ pub mod error;
 pub mod extent;
 pub mod flush_failure;
 pub mod idle;
+pub mod idle_control;
 pub mod joined;
 pub mod label;
 pub mod layer;

@@ -20,6 +20,12 @@ impl<const N: usize> Timers<N> {
         self.arm(ctx);
     }
 
+    /// Waits no longer for `timer`.
+    pub fn clear(&mut self, timer: usize, ctx: &mut Context<'_>) {
+        self.0[timer] = None;
+        self.arm(ctx);
+    }
+
     /// True when the instant set for `timer` has come; it is not set any more then.
     pub fn has_ended(&mut self, timer: usize, ctx: &Context<'_>) -> bool {
         self.0[timer].take_if(|at| *at <= ctx.now()).is_some()

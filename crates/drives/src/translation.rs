@@ -84,6 +84,9 @@ macro_rules! translation_keys {
                 /// Which band is next.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 idle_victim: Option<$crate::Word<imbrex_core::translation::Victim>> => r#"`"fifo"`: that of the oldest entry; `"most-dirty"`; `"lba"`: the lowest address"#, r#"`"fifo"`"#;
+                /// Of a host-aware drive: how much of each zone with a write pointer holds data at the start.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                zones_filled: Option<f64> => 0.0..=1.0, "`0.0`: empty";
                 /// How far the clean goes before the drive looks for requests, and loses its place on the
                 /// platter.
                 #[serde(skip_serializing_if = "Option::is_none")]

@@ -159,6 +159,7 @@ impl DriveZones {
                 optimal_open: self.optimal_open,
                 optimal_non_sequential: self.optimal_non_sequential,
             }),
+            filled_permille: 0,
             command: self.zone_command.map_or(command, |span| span.0),
             report: self.report_zones.map_or(REPORT_ZONES, |span| span.0),
         })

@@ -31,6 +31,8 @@ pub struct Recorder {
     /// None until a member of an array is lost.
     phases: Option<Box<PhaseRecorder>>,
     windows: WindowRecorder,
+    /// None until a request of a stream has ended.
+    since_due: Option<Box<LatencyHistogram>>,
     read_bytes: SumSeries,
     written_bytes: SumSeries,
     requests: SumSeries,
@@ -45,6 +47,7 @@ impl Recorder {
             latencies: Latencies::default(),
             phases: None,
             windows: WindowRecorder::default(),
+            since_due: None,
             read_bytes: SumSeries::new(SERIES_BUCKETS),
             written_bytes: SumSeries::new(SERIES_BUCKETS),
             requests: SumSeries::new(SERIES_BUCKETS),
@@ -84,6 +87,13 @@ impl Recorder {
         self.windows.completed(window, latency_ns);
     }
 
+    /// A request of a stream ended so long after it was due. It was told as a read, a write or another one too.
+    pub fn due_completed(&mut self, since_due_ns: u64) {
+        self.since_due
+            .get_or_insert_with(|| Box::new(LatencyHistogram::new()))
+            .record(since_due_ns);
+    }
+
     /// The arrays of the stack are in `phase` from `now_ns` on; instants must not decrease. Before the
     /// first call they are healthy. A request counts to the phase in which it completes. The first phase
     /// in which a member is lost, and the first time in each other one, allocate 900 KB.
@@ -121,6 +131,7 @@ impl Recorder {
         run.costs.write_response_ms = self.latencies.writes.response_times();
         let all = self.latencies.all();
         run.costs.response_ms = all.response_times();
+        run.costs.since_due_ms = self.since_due.as_ref().map(|since| since.response_times());
         run.costs.finish_s = end_ns as f64 / 1e9;
         all
     }

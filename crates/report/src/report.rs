@@ -105,6 +105,23 @@ pub enum WorkloadKind {
     ClosedForm,
 }
 
+/// When a request of a stream is due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Due {
+    /// At its time stamp.
+    #[default]
+    Absolute,
+    /// As long after its predecessor was issued as their time stamps are apart.
+    Shift,
+}
+
+impl Due {
+    fn is_absolute(&self) -> bool {
+        *self == Due::Absolute
+    }
+}
+
 /// How requests were issued.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -119,10 +136,13 @@ pub enum ReplayMode {
         /// 2 replays twice as fast as recorded.
         speed: f64,
     },
-    /// Each of `streams` streams issues at the later of a timestamp and the previous completion.
+    /// Each of `streams` streams issues when a request is due and the one before it has ended.
     Streams {
         /// Number of streams.
         streams: u32,
+        /// When a request of one is due.
+        #[serde(default, skip_serializing_if = "Due::is_absolute")]
+        due: Due,
     },
     /// Clients issued as they pleased.
     Live,

@@ -85,6 +85,9 @@ pub struct Costs {
     pub read_response_ms: ResponseTimes,
     /// Response time of host writes.
     pub write_response_ms: ResponseTimes,
+    /// Time from when a request of a stream was due to its answer; absent without streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_due_ms: Option<ResponseTimes>,
     /// Instant of the last host completion, from the first arrival.
     pub finish_s: f64,
 }

@@ -1,10 +1,12 @@
 //! The frontend of a simulation: a trace becomes arrivals in virtual time.
 
 mod place;
+mod streams;
 mod windows;
 
 use place::operation_of;
 pub use place::place;
+use streams::Streams;
 pub use windows::{Dealt, StreamWindow, Windows};
 
 use imbrex_core::buffer::{BufferSlice, Buffers};
@@ -18,7 +20,6 @@ use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
 use imbrex_report::{Recorder, ReplayMode, RequestCounts};
 use imbrex_traces::{BlockRule, TraceError, TraceOperation, TraceRecord};
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// What to do with a record that lies beyond the end of the device.
@@ -172,6 +173,7 @@ impl From<ReplayCounts> for RequestCounts {
 struct InFlight {
     record: u64,
     arrived: Instant,
+    due: Instant,
     operation: Operation,
     blocks: u64,
     buffer: BufferSlice,
@@ -197,9 +199,8 @@ pub struct Replayer<I> {
     next: Option<(Waiting, Instant)>,
     records_read: u64,
     in_flight: Slab<InFlight>,
-    /// One backlog a stream, in the mode that has them; the flag says that a request is in flight.
-    streams: Vec<(bool, VecDeque<Waiting>)>,
-    stream_ready: Option<Instant>,
+    /// In the mode that has them.
+    streams: Option<Streams>,
     dealt: Dealt,
     /// Latencies and series.
     recorder: Rc<RefCell<Recorder>>,
@@ -230,8 +231,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         recorder: Rc<RefCell<Recorder>>,
     ) -> Replayer<I> {
         let streams = match options.mode {
-            ReplayMode::Streams { streams } => streams as usize,
-            _ => 0,
+            ReplayMode::Streams { streams, due } => Some(Streams::new(streams, due)),
+            _ => None,
         };
         let names: Vec<String> = dealt.windows.all().iter().map(|it| it.name.clone()).collect();
         recorder.borrow_mut().set_windows(names);
@@ -242,8 +243,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             next: None,
             records_read: 0,
             in_flight: Slab::default(),
-            streams: vec![(false, VecDeque::new()); streams],
-            stream_ready: None,
+            streams,
             dealt,
             recorder,
             counts: ReplayCounts::default(),
@@ -347,7 +347,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         match &self.dealt.windows {
             Windows::None => Ok(None),
             Windows::OfStreams(windows) => {
-                let stream = (self.records_read - 1) % self.streams.len().max(1) as u64;
+                let streams = self.streams.as_ref().map_or(1, Streams::count).max(1);
+                let stream = (self.records_read - 1) % streams as u64;
                 Ok(Some(stream as usize % windows.len().max(1)))
             }
             Windows::InTurn(windows) => {
@@ -380,7 +381,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     fn issue(
         &mut self,
         waiting: Waiting,
-        arrived: Instant,
+        (arrived, due): (Instant, Instant),
         stream: u32,
         buffers: &mut Buffers,
     ) -> Arrival {
@@ -388,7 +389,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         let blocks = extent.blocks.0;
         let buffer =
             if operation.has_data() { buffers.allocate(blocks) } else { BufferSlice::EMPTY };
-        let entry = InFlight { record, arrived, operation, blocks, buffer, stream, window };
+        let entry = InFlight { record, arrived, due, operation, blocks, buffer, stream, window };
         let index = self.in_flight.add(entry);
         self.counts.requests += 1;
         self.counts.end_blocks = self.counts.end_blocks.max(extent.end().0);
@@ -408,18 +409,15 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     }
 
     fn poll_streams(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
-        while let Some((waiting, _)) = self.take_arrived(now) {
-            let stream = ((waiting.record - 1) % self.streams.len() as u64) as usize;
-            self.streams[stream].1.push_back(waiting);
+        let wants_more = |it: &Self| it.streams.as_ref().is_some_and(Streams::wants_more);
+        while let Some((waiting, stamp)) = self.next
+            && (stamp <= now || wants_more(self))
+        {
+            self.advance();
+            self.streams.as_mut()?.add(waiting, stamp);
         }
-        let ready = self.streams.iter().position(|(busy, backlog)| !busy && !backlog.is_empty());
-        let Some(stream) = ready else {
-            self.stream_ready = None;
-            return None;
-        };
-        self.streams[stream].0 = true;
-        let waiting = self.streams[stream].1.pop_front()?;
-        Some(self.issue(waiting, now, stream as u32, buffers))
+        let (stream, waiting, due) = self.streams.as_mut()?.take(now)?;
+        Some(self.issue(waiting, (now, due), stream, buffers))
     }
 }
 
@@ -445,8 +443,12 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
                 (self.next.is_some() && self.in_flight.len() < depth).then_some(Instant::ZERO)
             }
             ReplayMode::Streams { .. } => {
-                let record = self.next.map(|(_, at)| at);
-                record.into_iter().chain(self.stream_ready).min()
+                let streams = self.streams.as_ref()?;
+                let record = self.next.map(|(_, at)| match streams.wants_more() {
+                    true => Instant::ZERO,
+                    false => at,
+                });
+                record.into_iter().chain(streams.ready_at()).min()
             }
             ReplayMode::OpenLoop { .. } | ReplayMode::Live => self.next.map(|(_, at)| at),
         }
@@ -460,23 +462,23 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
                 }
                 let (waiting, _) = self.next?;
                 self.advance();
-                Some(self.issue(waiting, now, 0, buffers))
+                Some(self.issue(waiting, (now, now), 0, buffers))
             }
             ReplayMode::Streams { .. } => self.poll_streams(now, buffers),
             ReplayMode::OpenLoop { .. } | ReplayMode::Live => {
                 let (waiting, at) = self.take_arrived(now)?;
-                Some(self.issue(waiting, at, 0, buffers))
+                Some(self.issue(waiting, (at, at), 0, buffers))
             }
         }
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
-        let InFlight { record, arrived, operation, blocks, buffer, stream, window } =
+        let InFlight { record, arrived, due, operation, blocks, buffer, stream, window } =
             self.in_flight.take(completion.tag.0 as u32);
         buffers.release(buffer);
-        if let Some(entry) = self.streams.get_mut(stream as usize) {
-            entry.0 = false;
-            self.stream_ready = Some(now);
+        if let Some(streams) = &mut self.streams {
+            streams.end(stream, now);
+            self.recorder.borrow_mut().due_completed(now.since(due).0);
         }
         if let Err(error) = completion.result {
             self.error.get_or_insert(ReplayError::Io { record, error });
@@ -494,7 +496,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
     }
 
     fn finished(&self) -> bool {
-        let backlog = self.error.is_none() && self.streams.iter().any(|(_, b)| !b.is_empty());
+        let has_backlog = self.streams.as_ref().is_some_and(Streams::has_backlog);
+        let backlog = self.error.is_none() && has_backlog;
         self.next.is_none() && self.in_flight.is_empty() && !backlog
     }
 }

@@ -54,7 +54,7 @@ impl ConfigError {
 }
 
 /// The ready-made stacks, in the order in which they are listed: the compared ones come first.
-const READY_MADE: [(&str, &str); COMPARED + 18] = [
+const READY_MADE: [(&str, &str); COMPARED + 21] = [
     ("cmr-only", include_str!("../../../stacks/cmr-only.toml")),
     ("smr-only", include_str!("../../../stacks/smr-only.toml")),
     ("lru", include_str!("../../../stacks/lru.toml")),
@@ -81,6 +81,9 @@ const READY_MADE: [(&str, &str); COMPARED + 18] = [
     ("split-dedicated", include_str!("../../../stacks/split-dedicated.toml")),
     ("four-disks", include_str!("../../../stacks/four-disks.toml")),
     ("four-disks-equal", include_str!("../../../stacks/four-disks-equal.toml")),
+    ("host-aware", include_str!("../../../stacks/host-aware.toml")),
+    ("at-ic", include_str!("../../../stacks/at-ic.toml")),
+    ("idler", include_str!("../../../stacks/idler.toml")),
 ];
 
 /// How many of the ready-made stacks are compared when none is named: those on one drive.

@@ -2,7 +2,7 @@
 
 use crate::args::{FitArg, WorkloadArgs};
 use crate::failure::Failure;
-use imbrex_report::ReplayMode;
+use imbrex_report::{Due, ReplayMode};
 use imbrex_sim::experiment::Workload;
 use imbrex_sim::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 
@@ -24,7 +24,9 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
         (false, Some(streams)) if !(1..=STREAMS_MAX).contains(&streams) => {
             return Err(format!("--streams {streams}: accepted: 1 to {STREAMS_MAX}").into());
         }
-        (false, Some(streams)) => ReplayMode::Streams { streams },
+        (false, Some(streams)) => {
+            ReplayMode::Streams { streams, due: args.due.map_or(Due::Absolute, Due::from) }
+        }
         (false, None) if args.queue_depth == 0 => {
             return Err("--queue-depth 0: accepted: 1 or more".into());
         }

@@ -190,7 +190,14 @@ impl Buffers {
         assert!(slice.first_block == 0 && slice.blocks == buffer.blocks, "a part was released");
         buffer.allocated = false;
         let class = buffer.blocks.next_power_of_two().trailing_zeros() as usize;
-        let is_bytes = matches!(buffer.content, Content::Bytes(_));
+        let mut is_bytes = matches!(buffer.content, Content::Bytes(_));
+        if is_bytes && self.kind != ContentKind::Bytes {
+            // It has held a report.
+            is_bytes = false;
+            let content = self.new_content(1 << class);
+            self.slab[slice.buffer.0 as usize].content = content;
+        }
+        let buffer = &mut self.slab[slice.buffer.0 as usize];
         if is_bytes && self.free_blocks + (1 << class) > FREE_BLOCKS_MAX {
             buffer.content = Content::Counted;
             self.vacant.push(slice.buffer.0);
@@ -387,6 +394,20 @@ impl Buffers {
             let sum = u64::from(crc32c::crc32c(record));
             stamps[0] = Stamp { lba: Stamp::DESTROYED.lba, version: sum };
         }
+    }
+
+    /// Puts what a disk says of itself at the start of a whole buffer, as bytes whatever the buffers hold otherwise, and
+    /// zeroes after it.
+    pub(crate) fn fill_report(&mut self, slice: BufferSlice, report: &[u8]) {
+        if self.kind != ContentKind::Bytes && slice.blocks > 0 {
+            let capacity = slice.blocks.next_power_of_two() as usize;
+            let buffer = &mut self.slab[slice.buffer.0 as usize];
+            assert!(slice.first_block == 0 && slice.blocks == buffer.blocks, "a part of a buffer");
+            if !matches!(buffer.content, Content::Bytes(_)) {
+                buffer.content = Content::Bytes(Bytes::new(capacity));
+            }
+        }
+        self.fill_metadata(slice, report);
     }
 
     /// One checksum per block of the slice, appended to `out`: CRC-32C of the bytes, a hash of the

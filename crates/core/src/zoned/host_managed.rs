@@ -302,7 +302,7 @@ impl HostManaged {
         let zones = self.table.geometry();
         let first = zones.zone_of(request.extent.start);
         let bytes = report(zones, first, request.extent.blocks, |zone| self.table.describe(zone));
-        ctx.fill_metadata(request.buffer, &bytes);
+        ctx.fill_report(request.buffer, &bytes);
     }
 
     /// Begins a report once nothing else is in flight, and what came after it once it is done.

@@ -36,7 +36,7 @@ use imbrex_core::translation::{
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
 use imbrex_core::zoned::HostManaged;
-use passing::{durable_raid1, raid, raid1, scheduler, slice, span, stripe};
+use passing::{durable_raid1, idle_control, raid, raid1, scheduler, slice, span, stripe};
 use raid4smr::{durable_raid4smr, raid4smr};
 use s_blocks::{
     durable_s_block, invalidate_first, on_tracks, overlapping, plain_disk, s_block, s_block_summed,
@@ -175,6 +175,8 @@ macro_rules! every_kind {
             durable_memory_buffer_with_copies: buffer_with_copies(kept(Persistence::Log(DURABILITY), buffering(BufferPolicy::Lwa(Scope::Window))), OnWrite::Invalidate),
             memory_buffer_around_with_copies_updated: buffer_with_copies(MemoryBufferSettings { capacity_blocks: 0, ..buffering(BufferPolicy::LruBlock) }, OnWrite::Update),
             scheduler_of_a_plain_disk: scheduler(),
+            idle_control_by_the_clock: idle_control(false),
+            idle_control_by_its_books: idle_control(true),
             slice_of_a_plain_disk: slice(),
             span_of_three_disks: span(),
             stripe_of_blocks: stripe([41, 43, 60], 1),
@@ -555,6 +557,7 @@ fn host_aware(settings: PersistentCacheSettings) -> Kind {
             ..settings.rewrite
         },
         host_aware: Some(HostAware {
+            filled_permille: 0,
             zones: Arc::new(zones),
             command: Duration(10),
             report: Duration(100),

@@ -127,6 +127,7 @@ fn a_host_aware_disk_is_one_disk() {
             ..settings(false).rewrite
         },
         host_aware: Some(HostAware {
+            filled_permille: 0,
             zones: Arc::new(zones),
             command: Duration(1),
             report: Duration(1),

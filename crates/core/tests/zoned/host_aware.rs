@@ -33,6 +33,7 @@ fn settings(log_blocks: u64) -> PersistentCacheSettings {
             ..RewriteSettings::default()
         },
         host_aware: Some(HostAware {
+            filled_permille: 0,
             zones: Arc::new(zones),
             command: Duration(10),
             report: Duration(100),

@@ -10,7 +10,7 @@ use crate::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 use imbrex_drives::Bands;
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_drives::toml_error::{self, read_text};
-use imbrex_report::ReplayMode;
+use imbrex_report::{Due, ReplayMode};
 use imbrex_stack::{ConfigError, NodeConfig, Setting, read_nodes};
 use imbrex_traces::combine::Combination;
 use imbrex_traces::synthetic::PATH_PREFIX;
@@ -138,6 +138,8 @@ pub struct WorkloadConfig {
     pub open_loop_speed: Option<f64>,
     /// Issue in this many streams.
     pub streams: Option<u32>,
+    /// When a request of a stream is due; at its time stamp when absent.
+    pub due: Option<Due>,
     /// Windows of the span at the top of the stack: stream k has window k modulo their number as its
     /// device; without streams request k has.
     #[serde(default)]
@@ -409,6 +411,12 @@ impl WorkloadConfig {
         stop: &AtomicBool,
     ) -> Result<ReplayOptions, super::RunError> {
         let wrong = |message: &str| ConfigError::words(format!("{}: {message}", of.file));
+        if self.due.is_some() && self.streams.is_none() {
+            return Err(wrong(
+                "due says when requests of streams are due; accepted: with `streams`",
+            )
+            .into());
+        }
         let mode = match (self.queue_depth, self.open_loop_speed, self.streams) {
             (None, None, None) => ReplayMode::ClosedLoop { depth: 1 },
             (Some(0), None, None) => {
@@ -426,7 +434,9 @@ impl WorkloadConfig {
                 let message = format!("streams = {streams}; accepted: 1 to {STREAMS_MAX}");
                 return Err(wrong(&message).into());
             }
-            (None, None, Some(streams)) => ReplayMode::Streams { streams },
+            (None, None, Some(streams)) => {
+                ReplayMode::Streams { streams, due: self.due.unwrap_or_default() }
+            }
             _ => {
                 return Err(wrong(
                     "accepted: one of `queue_depth`, `open_loop_speed` and `streams`",

@@ -405,7 +405,7 @@ impl Task<'_> {
         let windows = windows_of(self.case, describe)?;
         // A device of a trace may have no requests; what is dealt must be enough for all.
         let (takers, what) = match (&windows, self.case.replay.mode) {
-            (Windows::OfStreams(_), ReplayMode::Streams { streams }) => {
+            (Windows::OfStreams(_), ReplayMode::Streams { streams, .. }) => {
                 (Some(u64::from(streams)), "streams")
             }
             (Windows::InTurn(_), _) => (self.case.replay.limit, "requests"),

@@ -11,6 +11,7 @@ mod disk;
 mod drive_managed;
 mod facts;
 mod host_managed;
+mod idle_control;
 mod keeps;
 mod memory;
 mod memory_buffer;
@@ -61,6 +62,7 @@ use super::config::{ConfigError, StackConfig};
 use super::durability::JournalKeys;
 use super::options::BuildOptions;
 use dedicated::DedicatedConfig;
+use idle_control::IdleControlConfig;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
@@ -199,6 +201,8 @@ kinds! {
     Segments(SegmentsConfig, segments::Facts),
     /// The queue of a disk on the host's side.
     Scheduler(SchedulerConfig, scheduler::Facts),
+    /// A controller that holds requests back while a drive cleans.
+    IdleControl(IdleControlConfig, idle_control::Facts),
     /// A part of a node.
     Slice(SliceConfig, slice::Facts),
     /// Nodes joined one after another.

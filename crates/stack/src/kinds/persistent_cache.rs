@@ -12,7 +12,8 @@ use crate::durability::JournalKeys;
 use crate::roles::NodeRole;
 use imbrex_core::buffer::ContentKind;
 use imbrex_core::counters::{
-    Counts, Gauge, Group, IN_PLACE, JOURNAL, MOVES, PERSISTENT_CACHE, STREAM_CLASSES, ZONES,
+    CLEANING, Counts, Gauge, Group, IN_PLACE, JOURNAL, MOVES, PERSISTENT_CACHE, STREAM_CLASSES,
+    ZONES,
 };
 use imbrex_core::disk::UNKNOWN_TRACK;
 use imbrex_core::durability::DurabilitySettings;
@@ -222,7 +223,18 @@ impl PersistentCacheConfig {
         };
         let check = settings.check_cleaning().and_then(|()| settings.check_bypass());
         check.map_err(|what| wrong(&self.name, &what))?;
-        let host_aware = host_aware(model, asked);
+        let mut host_aware = host_aware(model, asked);
+        if let Some(filled) = settings.zones_filled {
+            let Some(zones) = &mut host_aware else {
+                let words = format!(
+                    "zones_filled = {filled} says how full zones are at the start, and the drive `{}` shows \
+                     none; accepted: over a host-aware drive",
+                    model.name
+                );
+                return Err(wrong(&self.name, &words));
+            };
+            zones.filled_permille = (filled * 1000.0).round() as u32;
+        }
         let layout = match (&host_aware, settings.bands) {
             (Some(zones), bands) => self.bands_of_zones(zones, bands)?,
             (None, bands) => bands.ok_or_else(|| missing("bands"))?,
@@ -417,6 +429,10 @@ impl Planned for PlannedTranslation {
             entries_max: settings.entries_max,
             bands: u64::from(self.bands.table.bands()),
             band_seed: self.band_seed,
+            counts_cleaning: settings.idle.is_some()
+                || settings.blocking.low_permille < 1000
+                || settings.blocking.slice.is_some()
+                || self.host_aware.is_some(),
             writes_in_place: settings.in_place_blocks.0 > 0,
             moves_in_log: settings.blocking.to == CleanTo::Log,
             has_classes: settings.bypass.is_some_and(|bypass| bypass.classes.is_some()),
@@ -471,6 +487,7 @@ pub struct Facts {
     /// Seed of the band layout; none of a layout that is not random.
     pub band_seed: Option<u64>,
     /// Whether it tells sequential writes from random ones one by one.
+    counts_cleaning: bool,
     writes_in_place: bool,
     moves_in_log: bool,
     has_classes: bool,
@@ -520,6 +537,7 @@ impl Reported for Facts {
 
     fn groups(&self) -> Vec<Group> {
         let mut groups = vec![PERSISTENT_CACHE];
+        groups.extend(self.counts_cleaning.then_some(CLEANING));
         groups.extend(self.writes_in_place.then_some(IN_PLACE));
         groups.extend(self.moves_in_log.then_some(MOVES));
         groups.extend(self.has_classes.then_some(STREAM_CLASSES));

@@ -6,6 +6,7 @@
 use super::log::Log;
 use super::salvage::Salvage;
 use super::shape::Shape;
+use super::zones::Zones;
 use crate::extent::Extent;
 use crate::layer::Area;
 use crate::map::{BandId, ExtentSet, Piece};
@@ -73,6 +74,13 @@ impl BlockMap {
     pub fn fill_conventional(&mut self, shape: &Shape, bands: u32) {
         for band in (0..bands).map(BandId) {
             self.set_pointer(band, shape.bands.extent_of(band).blocks.0);
+        }
+    }
+
+    /// Bands hold data up to where the write pointers of their zones are at the start.
+    pub fn fill_zones(&mut self, shape: &Shape, zones: &Zones) {
+        for band in (0..shape.bands.bands()).map(BandId) {
+            self.raise_pointer(band, zones.written_end(band));
         }
     }
 

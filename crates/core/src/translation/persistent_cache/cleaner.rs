@@ -39,6 +39,8 @@ struct Blocking {
     serving: Option<u32>,
     /// Since when nothing but cleaning has been done.
     since: Instant,
+    /// When it began.
+    began: Instant,
 }
 
 impl Cleaner {
@@ -82,12 +84,19 @@ impl Cleaner {
         !self.is_serving()
     }
 
-    /// A write has no room.
-    pub fn begin_blocking(&mut self, now: Instant) {
-        if !self.blocking.is_on {
+    /// A write has no room; true when none had wanted any before.
+    pub fn begin_blocking(&mut self, now: Instant) -> bool {
+        let begins = !self.blocking.is_on;
+        if begins {
             self.blocking.is_on = true;
-            self.blocking.since = now;
+            (self.blocking.since, self.blocking.began) = (now, now);
         }
+        begins
+    }
+
+    /// How long cleaning for want of room has gone on, while it does.
+    pub fn blocked_for(&self, now: Instant) -> Option<Duration> {
+        self.blocking.is_on.then(|| now.since(self.blocking.began))
     }
 
     /// True while cleaning for want of room goes on.
@@ -201,8 +210,9 @@ mod tests {
     fn with_a_slice_one_request_is_served_between_two() {
         let mut cleaner = cleaner(Some(Duration::from_ms(100)));
         assert!(!cleaner.holds_requests(), "nothing is being cleaned");
-        cleaner.begin_blocking(at(0));
-        cleaner.begin_blocking(at(90));
+        assert!(cleaner.begin_blocking(at(0)));
+        assert!(!cleaner.begin_blocking(at(90)));
+        assert_eq!(cleaner.blocked_for(at(90)), Some(Duration::from_ms(90)));
         assert!(cleaner.holds_requests());
         cleaner.hold_request(7);
         assert!(!cleaner.is_turn(at(99)));

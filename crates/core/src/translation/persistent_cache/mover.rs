@@ -99,8 +99,9 @@ impl Mover {
     }
 
     /// The lowest position of the log that is still to be read.
+    #[inline]
     pub fn hold(&self) -> Option<u64> {
-        self.current.filter(|it| !it.is_writing).map(|it| it.from)
+        self.current.as_ref().filter(|it| !it.is_writing).map(|it| it.from)
     }
 
     /// Decides what moves next, in at most so many runs, and takes the slots for it. False when nothing

@@ -284,6 +284,8 @@ impl MapJournalSettings {
 pub struct HostAware {
     /// The zones.
     pub zones: Arc<ZoneGeometry>,
+    /// How much of each zone with a write pointer holds data at the start, in thousandths.
+    pub filled_permille: u32,
     /// Time of a zone command.
     pub command: Duration,
     /// Time of a report of zones, once everything before it has finished.

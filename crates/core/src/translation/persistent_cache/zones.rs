@@ -58,16 +58,33 @@ pub(super) fn check_zones(zones: &ZoneGeometry, bands: &BandTable) -> Result<(),
     }
 }
 
+/// Blocks of a zone that hold data at the start; none of a conventional one, which has no write pointer.
+fn filled_blocks(settings: &HostAware, zone: ZoneId) -> u64 {
+    match settings.zones.is_conventional(zone) {
+        true => 0,
+        false => {
+            let blocks = settings.zones.extent_of(zone).blocks.0;
+            blocks * u64::from(settings.filled_permille) / 1000
+        }
+    }
+}
+
 impl Zones {
     pub fn new(settings: HostAware) -> Zones {
         let geometry = &settings.zones;
-        let state = |zone| ZoneState {
-            condition: match geometry.is_conventional(ZoneId(zone)) {
-                true => ZoneCondition::NoWritePointer,
-                false => ZoneCondition::Empty,
-            },
-            pointer: 0,
-            is_sequential: true,
+        let state = |zone| {
+            let blocks = geometry.extent_of(ZoneId(zone)).blocks.0;
+            let filled = filled_blocks(&settings, ZoneId(zone));
+            ZoneState {
+                condition: match filled {
+                    _ if geometry.is_conventional(ZoneId(zone)) => ZoneCondition::NoWritePointer,
+                    0 => ZoneCondition::Empty,
+                    filled if filled == blocks => ZoneCondition::Full,
+                    _ => ZoneCondition::Closed,
+                },
+                pointer: filled as u32,
+                is_sequential: true,
+            }
         };
         Zones {
             states: (0..geometry.zones()).map(state).collect(),

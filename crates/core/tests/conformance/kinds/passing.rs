@@ -8,6 +8,10 @@ use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
 use imbrex_core::flush_failure::FlushFailure;
+use imbrex_core::idle_control::{
+    GhostSettings, IdleControl, IdleControlSettings, IdlePolicy, IdlerPolicy, IdlerSettings,
+    OnFlush, TakenSpeed,
+};
 use imbrex_core::layer::Layer;
 use imbrex_core::scheduler::{AreaCLook, Policy, Quota, Scheduler, SchedulerSettings};
 use imbrex_core::slice::Slice;
@@ -54,6 +58,45 @@ pub fn scheduler() -> Kind {
         };
         let failure = FlushFailure::default();
         (Box::new(Scheduler::new(settings, &failure)), below[0].clone())
+    })
+}
+
+/// A controller that holds requests for short whiles: by the clock, or by what it takes the disk to hold.
+pub fn idle_control(by_its_books: bool) -> Kind {
+    passing([90, 0, 0], move |below| {
+        let ghost = GhostSettings {
+            blocks: BlockCount(50),
+            entries: Some(20),
+            device: BlockCount(90),
+            zone_blocks: BlockCount(10),
+            has_reports: false,
+            used_at_start: 0.9,
+            trigger: Duration(100),
+            zone_clean: Duration(100),
+        };
+        let decision = IdlerSettings {
+            l_min: Duration::from_us(1),
+            l_max: Duration::from_us(4),
+            l_step: Duration::from_us(1),
+            ..IdlerSettings::default()
+        };
+        let policy = match by_its_books {
+            false => {
+                IdlePolicy::AtIc { execution: Duration::from_us(9), idle: Duration::from_us(5) }
+            }
+            true => IdlePolicy::Idler(IdlerPolicy {
+                decision,
+                samples: 3,
+                taken_speed: TakenSpeed::OfAllTime,
+                ghost,
+                report_every: Duration::from_us(50),
+            }),
+        };
+        let on_flush = if by_its_books { OnFlush::Hold } else { OnFlush::EndIdle };
+        let hold_max = Duration::from_us(40);
+        let settings = IdleControlSettings { policy, on_flush, hold_max };
+        let failure = FlushFailure::default();
+        (Box::new(IdleControl::new(settings, &below[0], &failure)), below[0].clone())
     })
 }
 

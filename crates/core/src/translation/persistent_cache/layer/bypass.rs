@@ -70,23 +70,20 @@ impl PersistentCache {
         }
     }
 
-    /// Writes the first blocks of the rest of a job home if they lie where every write goes home.
+    /// Writes the first blocks of the rest of a job, which lie where every write goes home.
     pub(super) fn write_in_place(
         &mut self,
         job: u32,
         rest: Extent,
         ctx: &mut Context<'_>,
-    ) -> Option<FirstBlocks> {
-        if rest.start >= self.shape.in_place_end {
-            return None;
-        }
+    ) -> FirstBlocks {
         let mut extent = Extent::between(rest.start, rest.end().min(self.shape.in_place_end));
         let zeroes = self.requests.get(job).zeroes.blocks;
         if zeroes > 0 {
             extent.blocks.0 = extent.blocks.0.min(u64::from(zeroes));
         }
         ctx.count(Counter::InPlaceBlocks, extent.blocks.0);
-        Some(self.write_conventionally(job, extent, ctx))
+        self.write_conventionally(job, extent, ctx)
     }
 
     /// Writes blocks of a job home, over whatever is there.

@@ -2,6 +2,7 @@
 //! decides, done.
 
 use super::{PersistentCache, Timer};
+use crate::counters::Counter;
 use crate::layer::Context;
 use crate::map::BandId;
 use crate::operation::Operation;
@@ -55,20 +56,20 @@ impl PersistentCache {
         if self.rewriter.current().is_none() {
             // Without a share to reach one band is enough, and slots are freed as they are needed.
             if !self.cleaner.policy.cleans_beyond_need() || ctx.is_read_only() {
-                return self.end_blocking();
+                return self.end_blocking(ctx);
             }
             let holds = self.log_holds(ctx);
             self.blocks.log.free_superseded(holds);
             self.gauge_use(ctx);
             if self.ledger.failure().is_some() {
-                return self.end_blocking();
+                return self.end_blocking(ctx);
             }
             if !self.may_begin_another() {
                 return;
             }
             let log = &mut self.blocks.log;
             let Some(band) = self.cleaner.policy.victim_for_room(log, &self.shape) else {
-                return self.end_blocking();
+                return self.end_blocking(ctx);
             };
             self.start_rewrite(band, Reason::Share, ctx);
             self.begin_rewrite_when_drained(ctx);
@@ -83,7 +84,10 @@ impl PersistentCache {
     }
 
     /// Cleaning has come to its end: what waited for its turn goes on as usual.
-    pub(super) fn end_blocking(&mut self) {
+    pub(super) fn end_blocking(&mut self, ctx: &mut Context<'_>) {
+        if let Some(blocked) = self.cleaner.blocked_for(ctx.now()) {
+            ctx.count(Counter::BlockingNs, blocked.0);
+        }
         self.requests.grant_again(self.cleaner.end_blocking());
     }
 

@@ -162,6 +162,9 @@ impl PersistentCache {
         if let Some(host_aware) = &shape.settings.host_aware {
             blocks.fill_conventional(&shape, host_aware.zones.conventional_zones);
         }
+        if let Some(zones) = &zones {
+            blocks.fill_zones(&shape, zones);
+        }
         let firmware = Firmware::new(shape.settings.map_journal);
         let cleaning = CleaningPolicy::new(&shape.settings);
         let cache = PersistentCache {

@@ -389,6 +389,11 @@ impl PersistentCache {
             ctx.count(Counter::PersistentCacheMergedBlocks, rewrite.merged);
             ctx.count(Counter::BandsRewritten, 1);
             ctx.count(Counter::BandRewriteNs, rewrite.pace.ran(ctx.now()).0);
+            let cleaned = match rewrite.pace.is_idle {
+                true => Counter::IdleCleanings,
+                false => Counter::BlockingCleanings,
+            };
+            ctx.count(cleaned, 1);
             let before = match ctx.is_planted(PlantedBug::RemapIgnoresOverwrite) {
                 true => u64::MAX,
                 false => rewrite.gathered_before,
@@ -406,7 +411,7 @@ impl PersistentCache {
     pub(super) fn fail_rewrite(&mut self, error: IoError, ctx: &mut Context<'_>) {
         let reason = self.rewriter.get().reason;
         self.give_up_rewrite(ctx);
-        self.end_blocking();
+        self.end_blocking(ctx);
         self.cleaner.rewrite_failed();
         if reason == Reason::Room
             && let Some(job) = self.writes.queue.pop_front()
@@ -450,6 +455,9 @@ impl PersistentCache {
     /// A rewrite in idle time has to stop and nothing of it is in flight.
     fn interrupt_rewrite(&mut self, ctx: &mut Context<'_>) {
         let rewrite = self.rewriter.get();
+        if rewrite.pace.is_idle && !rewrite.is_draining() {
+            ctx.count(Counter::IdleCleaningsCut, 1);
+        }
         // Half of the band is in the memory of the drive alone.
         let must_resume = self.shape.settings.rewrite.method == RewriteMethod::InPlace
             && (rewrite.phase == Phase::WritingHome || rewrite.stretch.carried > 0);

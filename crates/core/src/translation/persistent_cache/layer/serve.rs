@@ -183,6 +183,9 @@ impl PersistentCache {
         if let Some(position) = entry.hold {
             self.reads.release(position);
         }
+        if self.cleaner.is_blocking() {
+            ctx.count(Counter::ServedInBlocking, 1);
+        }
         self.cleaner.end_turn(job, ctx.now());
         self.alarms.request_answered(ctx);
         ctx.finish(entry.request.id, entry.result);

@@ -100,8 +100,8 @@ impl PersistentCache {
         is_zero: bool,
         ctx: &mut Context<'_>,
     ) -> FirstBlocks {
-        if let Some(issued) = self.write_in_place(job, rest, ctx) {
-            return issued;
+        if rest.start < self.shape.in_place_end {
+            return self.write_in_place(job, rest, ctx);
         }
         let home = match (is_zero, self.zones.is_some()) {
             (true, _) => None,
@@ -187,7 +187,9 @@ impl PersistentCache {
             // What is on its way to the head of the log makes room.
             Room::AfterRewrite(_) if self.makes_room_by_a_move(ctx) => {}
             Room::AfterRewrite(oldest) => {
-                self.cleaner.begin_blocking(ctx.now());
+                if self.cleaner.begin_blocking(ctx.now()) {
+                    ctx.count(Counter::BlockingPeriods, 1);
+                }
                 match self.rewriter.current() {
                     None => {
                         let band = self.shape.bands.band_of(oldest);

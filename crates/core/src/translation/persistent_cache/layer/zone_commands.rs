@@ -64,7 +64,7 @@ impl PersistentCache {
             if request.operation == Operation::ZoneReport {
                 ctx.count(Counter::ZoneReports, 1);
                 let report = self.zones().report(request.extent.start, request.extent.blocks);
-                ctx.fill_metadata(request.buffer, &report);
+                ctx.fill_report(request.buffer, &report);
             }
             self.finish(job, ctx);
         }

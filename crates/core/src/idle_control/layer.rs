@@ -1,0 +1,479 @@
+//! Holds requests back, so that the drive below has time of its own.
+
+use super::decision::{Decider, Observed, Regime};
+use super::ghost::{Ghost, Used};
+use super::log::{Decision, DecisionLog, Told};
+use super::sample::Sample;
+use super::settings::{IdleControlSettings, IdlePolicy, IdlerPolicy, OnFlush, TakenSpeed};
+use crate::buffer::BufferSlice;
+use crate::command::{CommandId, OnReplacement};
+use crate::counters::{Counter, Gauge};
+use crate::disk::Geometry;
+use crate::error::IoError;
+use crate::extent::Extent;
+use crate::flush_failure::FlushFailure;
+use crate::layer::{Context, Issue, Layer, Port};
+use crate::lifecycle::Start;
+use crate::map::Slab;
+use crate::operation::{Cause, Completion, Operation, Request, Tag};
+use crate::timers::Timers;
+use crate::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
+use crate::zone::DESCRIPTOR_BYTES;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Timer {
+    /// The end of a time of work, of a policy that has a fixed one.
+    Execution,
+    /// The end of an idle period.
+    Idle,
+    /// The instant at which nothing may be held any longer.
+    HoldMax,
+    /// The next report of zones, or the end of a period without one.
+    Report,
+}
+
+const TIMERS: usize = Timer::Report as usize + 1;
+
+/// What requests do that arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// They go down.
+    Execution,
+    /// They are held, and the drive has some left from before.
+    Draining { idle: Duration },
+    /// They are held, and the drive has none.
+    Idle { since: Instant },
+}
+
+/// A request that the drive has.
+#[derive(Clone, Copy, Debug)]
+enum Passed {
+    /// Of the node above.
+    Request {
+        request: Request,
+        arrived: Instant,
+        /// It was held, and released last.
+        was_held: bool,
+        is_sampled: bool,
+    },
+    /// A report of zones for the controller itself.
+    Report { buffer: BufferSlice },
+}
+
+/// How an Idler decides.
+#[derive(Debug)]
+struct IdlerState {
+    settings: IdlerPolicy,
+    decider: Decider,
+    ghost: Ghost,
+    sample: Sample,
+    /// Held requests that were released last and have not ended: nothing is sampled before they have.
+    released: u32,
+    period: Period,
+    is_reporting: bool,
+    /// A report is due, and waits for the end of an idle period.
+    is_report_due: bool,
+}
+
+/// The time since the last report.
+#[derive(Clone, Copy, Default, Debug)]
+struct Period {
+    since: Instant,
+    /// Of it, the time in which requests were held.
+    held: Duration,
+    /// Of the period before: the share of time in which the drive worked, and V_c.
+    worked_before: f64,
+    cleaned_per_s: Used,
+}
+
+/// A controller above a drive that cleans in idle time. It knows nothing of the drive but what a host can know.
+#[derive(Debug)]
+pub struct IdleControl {
+    settings: IdleControlSettings,
+    below: Geometry,
+    passed: Slab<Passed>,
+    /// Held requests with when they came, in order.
+    held: VecDeque<(Request, Instant)>,
+    phase: Phase,
+    /// Since when requests are held.
+    held_since: Instant,
+    timers: Timers<TIMERS>,
+    idler: Option<Box<IdlerState>>,
+    hold_max_seen: Duration,
+    /// What is below tells of a flush that has failed once.
+    failure: FlushFailure,
+    log: DecisionLog,
+    /// The layer goes down when its own report has come.
+    closes: bool,
+}
+
+impl IdleControl {
+    /// The drive.
+    pub const BELOW: Port = Port(0);
+
+    /// A controller over a drive; it offers what the drive does. What is known of flushes that have failed is shared with
+    /// whoever else stands there.
+    pub fn new(
+        settings: IdleControlSettings,
+        below: &Geometry,
+        failure: &FlushFailure,
+    ) -> IdleControl {
+        let idler = match &settings.policy {
+            IdlePolicy::Idler(policy) => Some(Box::new(IdlerState {
+                decider: Decider::new(policy.decision),
+                ghost: Ghost::new(policy.ghost.clone()),
+                sample: Sample::new(policy.samples),
+                settings: policy.clone(),
+                released: 0,
+                period: Period { worked_before: 1.0, ..Period::default() },
+                is_reporting: false,
+                is_report_due: false,
+            })),
+            IdlePolicy::None | IdlePolicy::AtIc { .. } => None,
+        };
+        IdleControl {
+            settings,
+            below: below.clone(),
+            passed: Slab::default(),
+            held: VecDeque::new(),
+            phase: Phase::Execution,
+            held_since: Instant::ZERO,
+            timers: Timers::default(),
+            idler,
+            hold_max_seen: Duration::ZERO,
+            failure: failure.clone(),
+            log: DecisionLog::default(),
+            closes: false,
+        }
+    }
+
+    /// What it decides, for whoever watches it.
+    pub fn decisions(&self) -> DecisionLog {
+        self.log.clone()
+    }
+
+    fn set(&mut self, timer: Timer, after: Duration, ctx: &mut Context<'_>) {
+        let at = Instant(ctx.now().0.saturating_add(after.0));
+        self.timers.set(timer as usize, at, ctx);
+    }
+
+    /// Hands a request down.
+    fn pass(&mut self, request: Request, arrived: Instant, was_held: bool, ctx: &mut Context<'_>) {
+        let is_sampled = match &mut self.idler {
+            Some(idler) => idler.see(&request, ctx.now(), was_held, &self.log),
+            None => false,
+        };
+        let passed = Passed::Request { request, arrived, was_held, is_sampled };
+        let tag = Tag(u64::from(self.passed.add(passed)));
+        let Request { operation, extent, buffer, cause, .. } = request;
+        ctx.issue(Issue { port: IdleControl::BELOW, operation, extent, buffer, cause, tag });
+    }
+
+    fn is_holding(&self) -> bool {
+        self.phase != Phase::Execution
+    }
+
+    /// Requests are held from now on, until the drive was idle for so long.
+    fn begin_hold(&mut self, idle: Duration, ctx: &mut Context<'_>) {
+        self.held_since = ctx.now();
+        self.phase = Phase::Draining { idle };
+        self.set(Timer::HoldMax, self.settings.hold_max, ctx);
+        self.begin_idle_when_drained(ctx);
+    }
+
+    fn begin_idle_when_drained(&mut self, ctx: &mut Context<'_>) {
+        if let Phase::Draining { idle } = self.phase
+            && self.passed.is_empty()
+        {
+            self.phase = Phase::Idle { since: ctx.now() };
+            ctx.count(Counter::Idles, 1);
+            self.set(Timer::Idle, idle, ctx);
+        }
+    }
+
+    /// What was held goes down, in order, and what comes now passes.
+    fn end_hold(&mut self, ctx: &mut Context<'_>) {
+        let now = ctx.now();
+        if let Phase::Idle { since } = self.phase {
+            let idle = now.since(since);
+            ctx.count(Counter::IdleNs, idle.0);
+            if let Some(idler) = &mut self.idler {
+                idler.ghost.idled(idle);
+                idler.tell_ghost(now, &self.log);
+            }
+        }
+        self.phase = Phase::Execution;
+        self.timers.clear(Timer::Idle as usize, ctx);
+        self.timers.clear(Timer::HoldMax as usize, ctx);
+        if let IdlePolicy::AtIc { execution, .. } = self.settings.policy {
+            self.set(Timer::Execution, execution, ctx);
+        }
+        if let Some(idler) = &mut self.idler {
+            let held = now.since(self.held_since.max(idler.period.since));
+            idler.period.held += held;
+            idler.released = self.held.len() as u32;
+            idler.sample = Sample::new(idler.settings.samples);
+        }
+        while let Some((request, arrived)) = self.held.pop_front() {
+            self.count_hold(now.since(arrived), ctx);
+            self.pass(request, arrived, true, ctx);
+        }
+        self.report_when_due(ctx);
+    }
+
+    fn count_hold(&mut self, held: Duration, ctx: &mut Context<'_>) {
+        if held > self.hold_max_seen {
+            self.hold_max_seen = held;
+            ctx.gauge(Gauge::HoldMaxNs, held.0);
+        }
+    }
+
+    /// Asks the drive for its zones, or ends a period without that, unless the drive is left idle.
+    fn report_when_due(&mut self, ctx: &mut Context<'_>) {
+        let is_holding = self.is_holding();
+        let Some(idler) = self.idler.as_mut().filter(|it| it.is_report_due) else {
+            return;
+        };
+        if is_holding || idler.is_reporting || ctx.host_is_done() {
+            return;
+        }
+        idler.is_report_due = false;
+        if !idler.settings.ghost.has_reports {
+            idler.end_period(ctx.now(), &self.log);
+            let every = idler.settings.report_every;
+            return self.set(Timer::Report, every, ctx);
+        }
+        idler.is_reporting = true;
+        let zones = self.below.zones.as_ref().map_or(0, |zones| zones.zones());
+        let bytes = (u64::from(zones) + 1) * DESCRIPTOR_BYTES as u64;
+        let blocks = BlockCount(bytes.div_ceil(BLOCK_BYTES).min(self.below.blocks.0));
+        let buffer = ctx.allocate(blocks);
+        let tag = Tag(u64::from(self.passed.add(Passed::Report { buffer })));
+        ctx.issue(Issue {
+            port: IdleControl::BELOW,
+            operation: Operation::ZoneReport,
+            extent: Extent::new(0, blocks.0),
+            buffer,
+            cause: Cause::Metadata,
+            tag,
+        });
+    }
+
+    fn reported(
+        &mut self,
+        buffer: BufferSlice,
+        result: Result<(), IoError>,
+        ctx: &mut Context<'_>,
+    ) {
+        let every = {
+            let idler = self.idler.as_mut().expect("who has asked for a report");
+            idler.is_reporting = false;
+            if let (Ok(()), Some(report)) = (result, ctx.metadata(buffer)) {
+                idler.ghost.report(report);
+            }
+            idler.end_period(ctx.now(), &self.log);
+            idler.settings.report_every
+        };
+        ctx.release(buffer);
+        self.set(Timer::Report, every, ctx);
+        if self.closes && self.passed.is_empty() {
+            ctx.closed(Ok(()));
+        }
+    }
+
+    /// When the sample is complete, decides what comes next.
+    fn decide_when_sampled(&mut self, ctx: &mut Context<'_>) {
+        let is_holding = self.is_holding();
+        let Some(idler) = self.idler.as_mut().filter(|it| it.sample.is_complete()) else {
+            return;
+        };
+        if is_holding || ctx.host_is_done() {
+            return;
+        }
+        let observed = idler.observe();
+        let (regime, idle) = idler.decider.decide(&observed);
+        idler.sample = Sample::new(idler.settings.samples);
+        let decision = Decision { at: ctx.now(), observed, regime, idle };
+        self.log.tell(Told::Decision(decision));
+        ctx.count(Counter::Decisions, 1);
+        match regime {
+            Regime::Low => {}
+            Regime::Mid => ctx.count(Counter::DecisionsMid, 1),
+            Regime::High => ctx.count(Counter::DecisionsHigh, 1),
+        }
+        if idle > Duration::ZERO {
+            self.begin_hold(idle, ctx);
+        }
+    }
+}
+
+impl IdlerState {
+    /// Sees a request that goes down; true when it is one of the sample.
+    fn see(&mut self, request: &Request, now: Instant, was_held: bool, log: &DecisionLog) -> bool {
+        let taken = match request.operation {
+            Operation::Write { .. } => {
+                let taken = self.ghost.write(request.extent);
+                self.tell_ghost(now, log);
+                taken
+            }
+            Operation::Read => Used::default(),
+            _ => return false,
+        };
+        !was_held && self.released == 0 && self.sample.take(now, taken)
+    }
+
+    fn tell_ghost(&mut self, at: Instant, log: &DecisionLog) {
+        for event in self.ghost.take_events() {
+            log.tell(Told::Ghost { at, event });
+        }
+    }
+
+    /// A period between two reports ends.
+    fn end_period(&mut self, now: Instant, log: &DecisionLog) {
+        let length = now.since(self.period.since);
+        let freed = self.ghost.take_freed();
+        self.tell_ghost(now, log);
+        if length > Duration::ZERO {
+            let held = self.period.held.min(length);
+            let per_s = |share: f64| share * 1e9 / length.0 as f64;
+            self.period = Period {
+                since: now,
+                held: Duration::ZERO,
+                worked_before: 1.0 - held.0 as f64 / length.0 as f64,
+                cleaned_per_s: Used { blocks: per_s(freed.blocks), entries: per_s(freed.entries) },
+            };
+        }
+        log.tell(Told::Period { at: now, used: self.ghost.used().most() });
+    }
+
+    /// What the next decision is made of.
+    fn observe(&self) -> Observed {
+        let used = self.ghost.used();
+        let worked = match self.settings.taken_speed {
+            TakenSpeed::OfAllTime => self.period.worked_before,
+            TakenSpeed::Raw => 1.0,
+        };
+        Observed {
+            used: used.most(),
+            between_arrivals: self.sample.between_arrivals(),
+            latency: self.sample.latency(),
+            taken_per_s: self.sample.taken_per_s(used) * worked,
+            cleaned_per_s: self.period.cleaned_per_s.of_the_scarcer(used),
+        }
+    }
+}
+
+impl Layer for IdleControl {
+    fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
+        if ctx.is_lost(IdleControl::BELOW) {
+            return ctx.finish(request.id, Err(IoError::Lost));
+        }
+        if let Some(error) = self.failure.of(request.operation) {
+            return ctx.finish(request.id, Err(error));
+        }
+        let ends_hold =
+            request.operation == Operation::Flush && self.settings.on_flush == OnFlush::EndIdle;
+        if self.is_holding() {
+            ctx.count(Counter::HeldRequests, 1);
+            self.held.push_back((request, ctx.now()));
+            if ends_hold {
+                self.end_hold(ctx);
+            }
+            return;
+        }
+        self.pass(request, ctx.now(), false, ctx);
+    }
+
+    fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        match self.passed.take(completion.tag.0 as u32) {
+            Passed::Report { buffer } => self.reported(buffer, completion.result, ctx),
+            Passed::Request { request, arrived, was_held, is_sampled } => {
+                if let Some(idler) = &mut self.idler {
+                    idler.released -= u32::from(was_held && idler.released > 0);
+                    if is_sampled {
+                        idler.sample.end(ctx.now().since(arrived));
+                    }
+                }
+                let result = match request.operation {
+                    Operation::Flush => self.failure.flush_ended(completion.result),
+                    _ => completion.result,
+                };
+                ctx.finish(request.id, result);
+                self.decide_when_sampled(ctx);
+            }
+        }
+        self.begin_idle_when_drained(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut Context<'_>) {
+        if self.timers.has_ended(Timer::Report as usize, ctx)
+            && let Some(idler) = &mut self.idler
+        {
+            idler.is_report_due = true;
+            self.report_when_due(ctx);
+        }
+        let is_over = self.timers.has_ended(Timer::Idle as usize, ctx);
+        let is_too_long = self.timers.has_ended(Timer::HoldMax as usize, ctx);
+        if (is_over || is_too_long) && self.is_holding() {
+            self.end_hold(ctx);
+        }
+        if self.timers.has_ended(Timer::Execution as usize, ctx)
+            && let IdlePolicy::AtIc { idle, .. } = self.settings.policy
+            && !ctx.host_is_done()
+        {
+            self.begin_hold(idle, ctx);
+        }
+        self.timers.arm(ctx);
+    }
+
+    fn lost(&mut self, _port: Port, ctx: &mut Context<'_>) {
+        for (request, _) in self.held.drain(..) {
+            ctx.finish(request.id, Err(IoError::Lost));
+        }
+        self.phase = Phase::Execution;
+        ctx.lose();
+    }
+
+    fn on_replacement(&self) -> OnReplacement {
+        OnReplacement::PassesOn
+    }
+
+    fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {
+        self.failure.forget();
+        // A new drive is not the one that the books are of.
+        if let Some(idler) = &mut self.idler {
+            idler.ghost = Ghost::new(idler.settings.ghost.clone());
+        }
+    }
+
+    fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
+        if let IdlePolicy::AtIc { execution, .. } = self.settings.policy {
+            self.set(Timer::Execution, execution, ctx);
+        }
+        if self.idler.is_some() {
+            // The first report is the first that the drive is asked for.
+            self.set(Timer::Report, Duration::ZERO, ctx);
+        }
+        ctx.opened(ctx.nothing_lost());
+    }
+
+    fn close(&mut self, ctx: &mut Context<'_>) {
+        match self.passed.is_empty() {
+            true => ctx.closed(Ok(())),
+            false => self.closes = true,
+        }
+    }
+
+    fn status(&self, facts: &mut alloc::vec::Vec<(&'static str, u64)>) {
+        facts.push(("holding", u64::from(self.is_holding())));
+        facts.push(("held", self.held.len() as u64));
+        if let Some(idler) = &self.idler {
+            let used = idler.ghost.used().most();
+            facts.push(("media_cache_used_permille", (used * 1000.0) as u64));
+        }
+    }
+}

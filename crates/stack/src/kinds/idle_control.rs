@@ -1,0 +1,513 @@
+//! A controller that holds requests back, so that the drive below may clean.
+
+use super::ports::{PortNodes, one};
+use super::reported::Rows;
+use super::{
+    Asked, Below, Body, Kind, Known, Node, Offer, OnDisk, Part, Planned, Reported, World, wrong,
+};
+use crate::config::ConfigError;
+use imbrex_core::counters::{Group, IDLE_CONTROL};
+use imbrex_core::disk::Geometry;
+use imbrex_core::extent::Extent;
+use imbrex_core::idle_control::{
+    Decision, DecisionLog, GhostEvent, GhostSettings, IdleControl, IdleControlSettings, IdlePolicy,
+    IdlerPolicy, IdlerSettings, OnFlush, Regime, TakenSpeed, Told,
+};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
+use imbrex_core::words::Words;
+use imbrex_drives::keys;
+use imbrex_drives::quantity::Size;
+use imbrex_drives::{AnyWord, EntryLimit, IdleAfter, Word};
+use imbrex_report::{Cell, Column, TableOfKind};
+use serde_json::{Map, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+keys! {
+    /// A controller that holds requests back, so that the drive below may clean.
+    pub struct IdleControlConfig {
+        /// Name of the node.
+        name: String => "any";
+        /// The drive, or the translation over it.
+        below: String => "a translation";
+        /// Who decides how long the drive is left idle.
+        policy: Word<PolicyName> => r#"`"none"`: requests pass; `"at-ic"`: after a time of work, a time of nothing; `"idler"`: as the media cache fills"#;
+        /// With `at-ic`: seconds of work, and idle seconds after them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        at_ic: Option<[f64; 2]> => "two numbers of seconds, above 0 and at most 3600", "needed with `at-ic`";
+        /// With `idler`: the share of the media cache in use below which the drive is left alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        u_low: Option<f64> => 0.0..=1.0, "0.1";
+        /// The share above which it must be cleaned.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        u_high: Option<f64> => 0.0..=1.0, "0.8";
+        /// The shortest idle period, in seconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        l_min_s: Option<f64> => 0.001..=3600.0, "0.3";
+        /// The longest.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        l_max_s: Option<f64> => 0.001..=3600.0, "2.0";
+        /// By how much one is longer or shorter than the one before, in seconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        l_step_s: Option<f64> => 0.001..=3600.0, "0.1";
+        /// Requests that are looked at for a decision.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        samples: Option<u64> => 2..=10_000, "10";
+        /// What the speed at which the media cache fills is compared with its cleaning as: that of all the time, or of the time
+        /// in which requests were not held.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        vm: Option<Word<TakenSpeed>> => AnyWord, r#"`"of-all-time"`"#;
+        /// How often the drive is asked for its zones, and the speed of its cleaning is measured, in seconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        report_zones_every_s: Option<f64> => 0.1..=86_400.0, "600";
+        /// How full the media cache of a used drive is taken to be at the start.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        u_start: Option<f64> => 0.0..=1.0, "0";
+        /// Room of the media cache.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        media_cache: Option<Size> => "a size of 4 KiB or more", "that of the drive";
+        /// Entries of its map.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        entries: Option<EntryLimit> => r#"a whole number from 1 to 2^40, `"unlimited"`"#, "those of the drive";
+        /// Of a drive that reports no zones: how long it is idle before it cleans, in seconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        trigger_s: Option<f64> => 0.0..=3600.0, "`idle_after` of the drive, or 0.25";
+        /// And how long it takes for a zone, in seconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        zone_clean_s: Option<f64> => 0.001..=3600.0, "`rewrite_overhead` of the drive and three times what it takes for a band of the mean length";
+        /// What a flush does that comes while requests are held.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        on_flush: Option<Word<OnFlush>> => r#"`"end-idle"`: everything goes on, in order; `"hold"`: it is held too"#, r#"`"end-idle"`"#;
+        /// Nothing is held for longer, in seconds, however long the drive takes to become idle.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hold_max_s: Option<f64> => 0.001..=3600.0, "10";
+        /// Whether each decision and each change of the books stands in the report.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        log: Option<bool> => "`true`, `false`", "`false`";
+    }
+}
+
+imbrex_core::words! {
+    /// Who decides how long the drive is left idle.
+    pub enum PolicyName {
+        /// Nobody.
+        None = "none",
+        /// Fixed times.
+        AtIc = "at-ic",
+        /// As the media cache fills.
+        Idler = "idler",
+    }
+}
+
+/// What a drive waits where nothing says it: 250 ms (Idler, IEEE TC 2020, table 1).
+const TRIGGER: Duration = Duration::from_ms(250);
+/// Blocks of what is taken for a zone where the drive has neither zones nor bands: 256 MiB.
+const ZONE_BLOCKS: BlockCount = BlockCount(65_536);
+
+fn seconds(seconds: f64) -> Duration {
+    Duration((seconds * 1e9).round() as u64)
+}
+
+impl IdleControlConfig {
+    /// Finds a key that does nothing under the policy, and keys that contradict each other.
+    fn check_keys(&self) -> Result<(), ConfigError> {
+        let policy = self.policy.0;
+        let of_idler = [
+            ("u_low", self.u_low.is_some()),
+            ("u_high", self.u_high.is_some()),
+            ("l_min_s", self.l_min_s.is_some()),
+            ("l_max_s", self.l_max_s.is_some()),
+            ("l_step_s", self.l_step_s.is_some()),
+            ("samples", self.samples.is_some()),
+            ("vm", self.vm.is_some()),
+            ("report_zones_every_s", self.report_zones_every_s.is_some()),
+            ("u_start", self.u_start.is_some()),
+            ("media_cache", self.media_cache.is_some()),
+            ("entries", self.entries.is_some()),
+            ("trigger_s", self.trigger_s.is_some()),
+            ("zone_clean_s", self.zone_clean_s.is_some()),
+            ("log", self.log == Some(true)),
+        ];
+        let refused = |words: String| Err(wrong(&self.name, &words));
+        let stated = of_idler.iter().find(|(_, is_there)| *is_there);
+        if let (Some((key, _)), true) = (stated, policy != PolicyName::Idler) {
+            return refused(format!(
+                "{key} with policy = \"{}\"; accepted: with \"idler\"",
+                policy.word()
+            ));
+        }
+        match (policy, self.at_ic) {
+            (PolicyName::AtIc, None) => {
+                return refused("policy = \"at-ic\" needs at_ic; accepted: two numbers of seconds, of work and of idle time, such as [5, 2]".into());
+            }
+            (PolicyName::AtIc, Some(pair)) => {
+                let can_be = |it: &f64| *it > 0.0 && *it <= 3600.0;
+                if !pair.iter().all(can_be) {
+                    return refused(format!(
+                        "at_ic = [{}, {}]; accepted: two numbers of seconds above 0 and at most 3600",
+                        pair[0], pair[1]
+                    ));
+                }
+            }
+            (_, Some(_)) => {
+                return refused(format!(
+                    "at_ic with policy = \"{}\"; accepted: with \"at-ic\"",
+                    policy.word()
+                ));
+            }
+            (_, None) => {}
+        }
+        let (low, high) = (self.u_low.unwrap_or(0.1), self.u_high.unwrap_or(0.8));
+        if low >= high {
+            return refused(format!(
+                "u_low = {low} and u_high = {high}; accepted: u_low below u_high"
+            ));
+        }
+        let (min, max) = (self.l_min_s.unwrap_or(0.3), self.l_max_s.unwrap_or(2.0));
+        if min > max {
+            return refused(format!(
+                "l_min_s = {min} and l_max_s = {max}; accepted: l_min_s up to l_max_s"
+            ));
+        }
+        Ok(())
+    }
+
+    fn decision(&self) -> IdlerSettings {
+        let usual = IdlerSettings::default();
+        let or = |stated: Option<f64>, usual| stated.map_or(usual, seconds);
+        IdlerSettings {
+            u_low: self.u_low.unwrap_or(usual.u_low),
+            u_high: self.u_high.unwrap_or(usual.u_high),
+            l_min: or(self.l_min_s, usual.l_min),
+            l_max: or(self.l_max_s, usual.l_max),
+            l_step: or(self.l_step_s, usual.l_step),
+        }
+    }
+
+    /// What is known of the drive whose translation stands below.
+    fn of_drive(&self, world: &World<'_>) -> OfDrive {
+        let mut name = &*self.below;
+        while !world.drives.contains_key(name) {
+            let below = world.config.node(name).and_then(|node| node.below().pop());
+            let Some(below) = below else {
+                return OfDrive { trigger: TRIGGER, overhead: Duration::ZERO, block_ns: 0 };
+            };
+            name = below;
+        }
+        let model = &world.drives[name].model;
+        let translation = model.translation.as_ref();
+        let idle_after = translation.and_then(|it| it.idle_after);
+        OfDrive {
+            trigger: match idle_after {
+                Some(IdleAfter::After(after)) => after.0,
+                _ => TRIGGER,
+            },
+            overhead: translation
+                .and_then(|it| it.rewrite_overhead)
+                .map_or(Duration::ZERO, |overhead| overhead.0),
+            block_ns: model.slowest_block_ns(),
+        }
+    }
+}
+
+/// What a drive file says of cleaning.
+#[derive(Clone, Copy)]
+struct OfDrive {
+    trigger: Duration,
+    overhead: Duration,
+    /// What a block takes on the innermost track.
+    block_ns: u64,
+}
+
+impl Kind for IdleControlConfig {
+    const NAME: &'static str = "idle-control";
+    const TABLES: &'static [TableOfKind] = &[DECISIONS, GHOST];
+}
+
+impl Node for IdleControlConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn ports(&self) -> Vec<PortNodes<'_>> {
+        vec![PortNodes { key: one("below"), nodes: vec![&self.below] }]
+    }
+
+    fn is_clear(&self) -> bool {
+        true
+    }
+
+    fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
+        world.room(&self.below, scale)
+    }
+
+    fn plan(
+        &self,
+        asked: Asked,
+        world: &World<'_>,
+    ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        self.check_keys()?;
+        let of_drive = self.of_drive(world);
+        Ok((Box::new(PlannedControl { config: self.clone(), of_drive }), vec![asked]))
+    }
+}
+
+struct PlannedControl {
+    config: IdleControlConfig,
+    of_drive: OfDrive,
+}
+
+impl PlannedControl {
+    /// What the drive offers, as the books are to know it.
+    fn ghost(&self, below: &Geometry) -> Result<GhostSettings, ConfigError> {
+        let config = &self.config;
+        let Some(log) = below.log else {
+            let words = format!(
+                "`{}` below it cleans nothing; accepted: a translation with a persistent cache",
+                config.below
+            );
+            return Err(wrong(&config.name, &words));
+        };
+        let mean_band = below.bands.as_ref().map_or(ZONE_BLOCKS, |bands| {
+            BlockCount(bands.blocks().0.div_ceil(u64::from(bands.bands()).max(1)))
+        });
+        let zone_blocks = below.zones.as_ref().map_or(mean_band, |zones| zones.zone_blocks);
+        let OfDrive { trigger, overhead, block_ns } = self.of_drive;
+        let zone_clean = Duration(overhead.0 + 3 * zone_blocks.0 * block_ns);
+        Ok(GhostSettings {
+            blocks: config
+                .media_cache
+                .map_or(log.blocks, |size| BlockCount::from_bytes_floor(size.bytes())),
+            entries: match config.entries {
+                Some(EntryLimit::Entries(entries)) => Some(entries),
+                Some(EntryLimit::Unlimited) => None,
+                None => log.entries,
+            },
+            device: below.blocks,
+            zone_blocks,
+            has_reports: below.zones.is_some(),
+            used_at_start: config.u_start.unwrap_or(0.0),
+            trigger: config.trigger_s.map_or(trigger, seconds),
+            zone_clean: config.zone_clean_s.map_or(zone_clean, seconds),
+        })
+    }
+
+    fn policy(&self, below: &Geometry) -> Result<IdlePolicy, ConfigError> {
+        let config = &self.config;
+        // Whatever the policy: there must be something to clean.
+        let ghost = self.ghost(below)?;
+        Ok(match (config.policy.0, config.at_ic) {
+            (PolicyName::AtIc, Some([execution, idle])) => {
+                IdlePolicy::AtIc { execution: seconds(execution), idle: seconds(idle) }
+            }
+            (PolicyName::Idler, _) => IdlePolicy::Idler(IdlerPolicy {
+                decision: config.decision(),
+                samples: config.samples.unwrap_or(10) as u32,
+                taken_speed: Word::or(config.vm, TakenSpeed::OfAllTime),
+                ghost,
+                report_every: config
+                    .report_zones_every_s
+                    .map_or(Duration::from_ms(600_000), seconds),
+            }),
+            (PolicyName::None | PolicyName::AtIc, _) => IdlePolicy::None,
+        })
+    }
+}
+
+impl Planned for PlannedControl {
+    fn conventional(
+        &self,
+        _: &Known<'_>,
+        above: &[Extent],
+    ) -> Result<Vec<(usize, Extent)>, ConfigError> {
+        Ok(above.iter().map(|part| (0, *part)).collect())
+    }
+
+    fn build(&self, _: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
+        let drive = below.offers[0];
+        let config = &self.config;
+        let policy = self.policy(&drive.geometry)?;
+        let resolved = match &policy {
+            IdlePolicy::Idler(policy) => of_ghost(&policy.ghost),
+            IdlePolicy::None | IdlePolicy::AtIc { .. } => Map::new(),
+        };
+        let settings = IdleControlSettings {
+            policy,
+            on_flush: Word::or(config.on_flush, OnFlush::EndIdle),
+            hold_max: config.hold_max_s.map_or(Duration::from_ms(10_000), seconds),
+        };
+        let control = IdleControl::new(settings, &drive.geometry, &drive.flush_failure);
+        let decisions = control.decisions();
+        if config.log == Some(true) {
+            decisions.watch();
+        }
+        let on_disk = drive.on_disk.as_ref().map(|it| OnDisk {
+            statistics: Rc::clone(&it.statistics),
+            start: it.start,
+            area_prefix: it.area_prefix.clone(),
+        });
+        Ok(Part {
+            body: Body::Layer(Box::new(control)),
+            offer: Offer {
+                geometry: drive.geometry.clone(),
+                on_disk,
+                mean_band: drive.mean_band,
+                flush_failure: drive.flush_failure.clone(),
+            },
+            facts: super::Facts::IdleControl(Facts {
+                resolved,
+                decisions,
+                told: RefCell::default(),
+            }),
+        })
+    }
+}
+
+/// What the books take the drive to be.
+fn of_ghost(ghost: &GhostSettings) -> Map<String, Value> {
+    let GhostSettings { blocks, entries, zone_blocks, trigger, zone_clean, .. } = ghost;
+    let mut keys = Map::new();
+    keys.insert("media_cache".into(), Size(blocks.bytes()).to_string().into());
+    keys.insert("entries".into(), entries.map_or("unlimited".into(), Value::from));
+    keys.insert("zone_bytes".into(), (zone_blocks.0 * BLOCK_BYTES).into());
+    if !ghost.has_reports {
+        keys.insert("trigger_s".into(), (trigger.0 as f64 / 1e9).into());
+        keys.insert("zone_clean_s".into(), (zone_clean.0 as f64 / 1e9).into());
+    }
+    keys
+}
+
+/// What a report needs to know of a controller.
+pub struct Facts {
+    resolved: Map<String, Value>,
+    decisions: DecisionLog,
+    /// What was told so far.
+    told: RefCell<Vec<Told>>,
+}
+
+impl Facts {
+    /// Everything that was told.
+    fn told(&self) -> std::cell::Ref<'_, Vec<Told>> {
+        self.told.borrow_mut().extend(self.decisions.take());
+        self.told.borrow()
+    }
+}
+
+/// Each decision of a controller.
+const DECISIONS: TableOfKind = TableOfKind {
+    name: "decisions",
+    title: "Decisions of the controller",
+    sentence: "What each decision was made of, and how long the drive was left idle then (Idler, equations 1 and 2).",
+    over_time: false,
+    columns: &[
+        Column::new("at_s", "s", "When it fell."),
+        Column::new(
+            "used",
+            "",
+            "U: the share of the media cache in use, as the controller has it.",
+        ),
+        Column::new(
+            "between_arrivals_ms",
+            "ms",
+            "T_r: the mean time between two arrivals of the sample.",
+        ),
+        Column::new("latency_ms", "ms", "T_lat: the mean latency of the sample."),
+        Column::new(
+            "taken_per_s",
+            "1/s",
+            "V_m: the share of the media cache that was taken in a second.",
+        ),
+        Column::new(
+            "cleaned_per_s",
+            "1/s",
+            "V_c: the share that was cleaned in a second of the last period.",
+        ),
+        Column::new("regime", "", "low, mid or high: below both limits, between them, above."),
+        Column::new("idle_s", "s", "L: how long the drive is left idle."),
+    ],
+};
+
+/// Each change of the books of a controller.
+const GHOST: TableOfKind = TableOfKind {
+    name: "ghost",
+    title: "Books of the controller",
+    sentence: "What the controller took the media cache of the drive to gain and to lose, and when a period ended.",
+    over_time: false,
+    columns: &[
+        Column::new("at_s", "s", "When."),
+        Column::new("event", "", "taken, freed, or period: the end of one."),
+        Column::new("zone", "", "The zone; none of what a used drive held at the start."),
+        Column::new("bytes", "bytes", "Its bytes in the media cache, that came or went."),
+        Column::new("entries", "", "Its entries."),
+        Column::new("used", "", "U at the end of a period."),
+    ],
+};
+
+fn row_of_decision(decision: &Decision) -> Vec<Cell> {
+    let Decision { at, observed, regime, idle } = decision;
+    let ms = |duration: Duration| Cell::Number(duration.0 as f64 / 1e6);
+    let regime = match regime {
+        Regime::Low => "low",
+        Regime::Mid => "mid",
+        Regime::High => "high",
+    };
+    vec![
+        Cell::Number(at.0 as f64 / 1e9),
+        Cell::Number(observed.used),
+        ms(observed.between_arrivals),
+        ms(observed.latency),
+        Cell::Number(observed.taken_per_s),
+        Cell::Number(observed.cleaned_per_s),
+        Cell::Text(regime.into()),
+        Cell::Number(idle.0 as f64 / 1e9),
+    ]
+}
+
+fn row_of_event(at: Instant, event: &GhostEvent) -> Vec<Cell> {
+    let (word, zone, blocks, entries) = match *event {
+        GhostEvent::Taken { zone, blocks, entries } => ("taken", Some(zone), blocks, entries),
+        GhostEvent::Freed { zone, blocks, entries } => ("freed", zone, blocks, entries),
+    };
+    vec![
+        Cell::Number(at.0 as f64 / 1e9),
+        Cell::Text(word.into()),
+        zone.map_or(Cell::Absent, |zone| Cell::Count(u64::from(zone))),
+        Cell::Count(blocks * BLOCK_BYTES),
+        Cell::Count(entries),
+        Cell::Absent,
+    ]
+}
+
+impl Reported for Facts {
+    fn groups(&self) -> Vec<Group> {
+        vec![IDLE_CONTROL]
+    }
+
+    fn resolved(&self) -> Map<String, Value> {
+        self.resolved.clone()
+    }
+
+    fn tables(&self, _ended_at: Instant) -> Vec<(TableOfKind, Rows)> {
+        let told = self.told();
+        if told.is_empty() {
+            return vec![];
+        }
+        let decisions = told.iter().filter_map(|told| match told {
+            Told::Decision(decision) => Some(row_of_decision(decision)),
+            Told::Ghost { .. } | Told::Period { .. } => None,
+        });
+        let events = told.iter().filter_map(|told| match told {
+            Told::Decision(_) => None,
+            Told::Ghost { at, event } => Some(row_of_event(*at, event)),
+            Told::Period { at, used } => Some(vec![
+                Cell::Number(at.0 as f64 / 1e9),
+                Cell::Text("period".into()),
+                Cell::Absent,
+                Cell::Absent,
+                Cell::Absent,
+                Cell::Number(*used),
+            ]),
+        });
+        vec![(DECISIONS, decisions.collect()), (GHOST, events.collect())]
+    }
+}
