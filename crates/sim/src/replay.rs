@@ -506,7 +506,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
 mod tests {
     use super::*;
     use imbrex_core::buffer::ContentKind;
-    use imbrex_report::Run;
+    use imbrex_report::{Due, Run};
 
     fn replayer(
         records: Vec<TraceRecord>,
@@ -516,6 +516,68 @@ mod tests {
             ReplayOptions { mode, limit: None, drop_reads: false, placement: Placement::default() };
         let recorder = Rc::new(RefCell::new(Recorder::new()));
         Replayer::new(records.into_iter().map(Ok), options, BlockCount(64), recorder)
+    }
+
+    /// When each of four reads is issued in two streams, of which the first one takes so long and the others 1 ms.
+    fn issued_ms(due: Due, first_takes_ms: u64) -> Vec<u64> {
+        let read = |ms: u64| TraceRecord::new(ms * 1_000_000, TraceOperation::Read, 0, 4096);
+        let records = [10, 11, 12, 30].map(read).to_vec();
+        let mut replayer = replayer(records, ReplayMode::Streams { streams: 2, due });
+        let mut buffers = Buffers::new(ContentKind::Counted);
+        let (mut issued, mut in_flight) = (Vec::new(), Vec::new());
+        for ms in 0..200 {
+            let now = Instant(ms * 1_000_000);
+            in_flight.retain(|(tag, ends)| {
+                if *ends <= ms {
+                    let completion = Completion { tag: *tag, result: Ok(()) };
+                    replayer.reply(now, completion, &mut buffers);
+                }
+                *ends > ms
+            });
+            while replayer.next_arrival().is_some_and(|at| at <= now)
+                && let Some(arrival) = replayer.poll(now, &mut buffers)
+            {
+                let takes = if issued.is_empty() { first_takes_ms } else { 1 };
+                issued.push(ms);
+                in_flight.push((arrival.tag, ms + takes));
+            }
+        }
+        assert!(replayer.finished());
+        issued
+    }
+
+    #[test]
+    fn a_request_of_a_stream_is_due_at_its_time_or_after_the_one_before_it() {
+        // The third is of the first stream, 2 ms behind the first; the fourth of the second, 19 ms behind the second.
+        assert_eq!(issued_ms(Due::Absolute, 1), [10, 11, 12, 30]);
+        assert_eq!(issued_ms(Due::Shift, 1), [10, 11, 12, 30]);
+        // Where the first takes longer than the gap its successor is late, by both.
+        assert_eq!(issued_ms(Due::Absolute, 50), [10, 11, 30, 60]);
+        assert_eq!(issued_ms(Due::Shift, 50), [10, 11, 30, 60]);
+    }
+
+    #[test]
+    fn a_late_request_shifts_those_behind_it() {
+        let read = |ms: u64| TraceRecord::new(ms * 1_000_000, TraceOperation::Read, 0, 4096);
+        let due_ms = |due| {
+            let mut streams = Streams::new(1, due);
+            for (record, ms) in [(1, 10), (2, 20), (3, 40)] {
+                let (operation, extent) = (Operation::Read, Extent::new(0, 1));
+                let waiting = Waiting { record, operation, extent, window: 0 };
+                streams.add(waiting, Instant(read(ms).time_ns));
+            }
+            let at = |ms: u64| Instant(ms * 1_000_000);
+            let mut due = Vec::new();
+            // Each is issued when it can be; the first takes 50 ms.
+            for (issued, ends) in [(10, 60), (60, 61), (200, 201)] {
+                let (stream, _, was_due) = streams.take(at(issued)).expect("it can be");
+                streams.end(stream, at(ends));
+                due.push(was_due.0 / 1_000_000);
+            }
+            due
+        };
+        assert_eq!(due_ms(Due::Absolute), [10, 20, 40]);
+        assert_eq!(due_ms(Due::Shift), [10, 20, 80], "20 ms behind the one at 60");
     }
 
     #[test]
