@@ -146,6 +146,11 @@ impl Ghost {
         self.share(self.blocks, self.entries)
     }
 
+    /// The drive reports its zones.
+    pub fn has_reports(&self) -> bool {
+        self.settings.has_reports
+    }
+
     fn share(&self, blocks: u64, entries: u64) -> Used {
         let of = |count: u64, all: u64| count as f64 / all.max(1) as f64;
         Used {

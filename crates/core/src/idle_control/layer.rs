@@ -74,6 +74,8 @@ struct IdlerState {
     /// Held requests that were released last and have not ended: nothing is sampled before they have.
     released: u32,
     period: Period,
+    /// A period has ended. What the first report finds out was not cleaned in one.
+    has_period: bool,
     is_reporting: bool,
     /// A report is due, and waits for the end of an idle period.
     is_report_due: bool,
@@ -130,6 +132,7 @@ impl IdleControl {
                 settings: policy.clone(),
                 released: 0,
                 period: Period { worked_before: 1.0, ..Period::default() },
+                has_period: false,
                 is_reporting: false,
                 is_report_due: false,
             })),
@@ -335,7 +338,10 @@ impl IdlerState {
     /// A period between two reports ends.
     fn end_period(&mut self, now: Instant, log: &DecisionLog) {
         let length = now.since(self.period.since);
-        let freed = self.ghost.take_freed();
+        let mut freed = self.ghost.take_freed();
+        if !core::mem::replace(&mut self.has_period, true) && self.ghost.has_reports() {
+            freed = Used::default();
+        }
         self.tell_ghost(now, log);
         if length > Duration::ZERO {
             let held = self.period.held.min(length);

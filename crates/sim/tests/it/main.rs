@@ -22,6 +22,7 @@ mod harness;
 mod head_movement;
 mod host_managed;
 mod idle_cleaning;
+mod idler;
 mod keys;
 mod latency_shapes;
 mod le_captured;

@@ -511,3 +511,20 @@ impl Reported for Facts {
         vec![(DECISIONS, decisions.collect()), (GHOST, events.collect())]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{BuildOptions, Plan, StackConfig};
+    use imbrex_core::buffer::ContentKind;
+
+    #[test]
+    fn a_controller_needs_something_below_that_cleans() {
+        let text = "name = 'idle'\n[[node]]\nname = 'disk'\nkind = 'disk'\ndrive = 'tiny-cmr'\n\
+                    [[node]]\nname = 'controller'\nkind = 'idle-control'\nbelow = 'disk'\npolicy = 'none'\n";
+        let config = StackConfig::from_text("file.toml", text, &[]).expect("a stack");
+        let plan = Plan::new(&config, &BuildOptions::simulate(1)).expect("a plan");
+        let error = plan.build(None, None, ContentKind::Counted).map(|_| ()).unwrap_err();
+        let words = "node `controller`: `disk` below it cleans nothing; accepted: a translation";
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
