@@ -333,7 +333,7 @@ counters! {
             IdleCleanings("idle_cleanings", Number, Sum),
             /// Times a request has stopped a clean in idle time.
             IdleCleaningsCut("idle_cleanings_cut", Number, Sum),
-            /// Bands that were cleaned while a write waited for room, to their end at least.
+            /// Bands that were cleaned for want of room, those among them whose clean had begun in idle time.
             BlockingCleanings("blocking_cleanings", Number, Sum),
             /// Times a write had no room.
             BlockingPeriods("blocking_periods", Number, Sum),

@@ -558,15 +558,14 @@ mod tests {
 
     #[test]
     fn a_late_request_shifts_those_behind_it() {
-        let read = |ms: u64| TraceRecord::new(ms * 1_000_000, TraceOperation::Read, 0, 4096);
+        let at = |ms: u64| Instant(ms * 1_000_000);
         let due_ms = |due| {
             let mut streams = Streams::new(1, due);
             for (record, ms) in [(1, 10), (2, 20), (3, 40)] {
                 let (operation, extent) = (Operation::Read, Extent::new(0, 1));
                 let waiting = Waiting { record, operation, extent, window: 0 };
-                streams.add(waiting, Instant(read(ms).time_ns));
+                streams.add(waiting, at(ms));
             }
-            let at = |ms: u64| Instant(ms * 1_000_000);
             let mut due = Vec::new();
             // Each is issued when it can be; the first takes 50 ms.
             for (issued, ends) in [(10, 60), (60, 61), (200, 201)] {

@@ -190,14 +190,13 @@ impl Buffers {
         assert!(slice.first_block == 0 && slice.blocks == buffer.blocks, "a part was released");
         buffer.allocated = false;
         let class = buffer.blocks.next_power_of_two().trailing_zeros() as usize;
-        let mut is_bytes = matches!(buffer.content, Content::Bytes(_));
-        if is_bytes && self.kind != ContentKind::Bytes {
-            // It has held a report.
-            is_bytes = false;
-            let content = self.new_content(1 << class);
-            self.slab[slice.buffer.0 as usize].content = content;
+        let holds_bytes = matches!(buffer.content, Content::Bytes(_));
+        let has_held_report = holds_bytes && self.kind != ContentKind::Bytes;
+        if has_held_report {
+            self.slab[slice.buffer.0 as usize].content = self.new_content(1 << class);
         }
         let buffer = &mut self.slab[slice.buffer.0 as usize];
+        let is_bytes = holds_bytes && !has_held_report;
         if is_bytes && self.free_blocks + (1 << class) > FREE_BLOCKS_MAX {
             buffer.content = Content::Counted;
             self.vacant.push(slice.buffer.0);

@@ -1,4 +1,4 @@
-//! How long the drive is left idle next: equations 1 and 2 of Idler (IEEE TC 2020, section 3.2).
+//! How long the drive is left idle next: equations 1 and 2 of Idler (IEEE TC 2020).
 
 use crate::units::Duration;
 

@@ -1,4 +1,4 @@
-//! The ghost media cache: what the host believes the drive to hold in its media cache (Idler, IEEE TC 2020, section 3.3).
+//! The ghost media cache: what the host believes the drive to hold in its media cache (Idler, IEEE TC 2020).
 //!
 //! A host-aware drive says which of its zones are sequential and not how full its media cache is. So the host keeps
 //! books of its own. A write at the write pointer of a sequential zone goes home; any other takes room and an entry, and so
@@ -15,7 +15,8 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Blocks of a map entry at most: drives take 512 KiB at a time.
+/// Blocks of a map entry at most: a longer write takes several. *Estimated*: the 512 KiB packets of published drives (Skylight, FAST 2015);
+/// a host cannot know.
 const ENTRY_BLOCKS_MAX: u64 = 128;
 
 /// What the ghost knows of the drive.

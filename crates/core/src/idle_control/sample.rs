@@ -1,5 +1,5 @@
 //! What the controller sees of a few requests: how fast they come, how long they take, and how much of the media cache
-//! they fill (Idler, IEEE TC 2020, section 3.2).
+//! they fill (Idler, IEEE TC 2020).
 
 use super::ghost::Used;
 use crate::units::{Duration, Instant};

@@ -29,7 +29,7 @@ crate::words! {
 pub enum IdlePolicy {
     /// Nobody: requests pass.
     None,
-    /// Artificially triggered idle cleaning: so long of work, then so long of nothing (Idler, IEEE TC 2020, section 3.1).
+    /// Artificially triggered idle cleaning: so long of work, then so long of nothing (AT-IC; Idler, IEEE TC 2020).
     AtIc {
         /// The time of work.
         execution: Duration,

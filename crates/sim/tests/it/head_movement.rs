@@ -20,7 +20,7 @@ fn report_of(outcome: &Outcome) -> &Report {
 }
 
 /// The report of an experiment, which is what the schema says.
-fn reported(text: &str) -> Result<Report, String> {
+pub fn reported(text: &str) -> Result<Report, String> {
     let experiment = Experiment::parse("test.toml", text, Path::new(""));
     let outcome = run(&experiment.map_err(|error| error.to_string())?)?;
     let report = report_of(&outcome).clone();

@@ -1,24 +1,7 @@
 //! A controller above a host-aware drive: what it decides, how long it holds, and what is refused.
 
-use crate::report::schema_violations;
-use imbrex_report::{Cell, Report, Run};
-use imbrex_sim::experiment::{Experiment, Found, Watch, execute};
-use std::path::Path;
-
-/// The report of an experiment, which is what the schema says.
-fn reported(text: &str) -> Result<Report, String> {
-    let experiment = Experiment::parse("test.toml", text, Path::new(""));
-    let experiment = experiment.map_err(|error| error.to_string())?;
-    let outcomes = execute(&[experiment], &[], None, 2, &Watch::nobody());
-    let mut outcomes = outcomes.map_err(|error| error.to_string())?;
-    match outcomes.remove(0).workloads.remove(0).found {
-        Found::Runs(report) => {
-            assert_eq!(schema_violations(&report), [""; 0]);
-            Ok(*report)
-        }
-        Found::Trace(_) | Found::Form(_) => panic!("stacks were run"),
-    }
-}
+use crate::head_movement::reported;
+use imbrex_report::{Cell, Run};
 
 /// Some requests of a recipe on systems, with settings.
 fn experiment(systems: &str, settings: &str) -> String {
@@ -131,6 +114,14 @@ fn what_cannot_be_is_refused_in_one_sentence() {
         (
             set("\"controller.policy\" = \"none\";\"controller.samples\" = 5"),
             "node `controller`: samples with policy = \"none\"; accepted: with \"idler\"",
+        ),
+        (
+            set("\"controller.policy\" = \"none\";\"controller.hold_max_s\" = 5"),
+            "node `controller`: hold_max_s with policy = \"none\"; accepted: with \"at-ic\" or \"idler\"",
+        ),
+        (
+            set("\"controller.zone_clean_s\" = 5"),
+            "zone_clean_s is about a drive that reports no zones, and `translation` below it does",
         ),
         (
             set("").replace("streams = 16", "queue_depth = 2\ndue = \"shift\""),

@@ -109,9 +109,8 @@ fn seconds(seconds: f64) -> Duration {
 }
 
 impl IdleControlConfig {
-    /// Finds a key that does nothing under the policy, and keys that contradict each other.
+    /// Finds a key that does nothing under the policy.
     fn check_keys(&self) -> Result<(), ConfigError> {
-        let policy = self.policy.0;
         let of_idler = [
             ("u_low", self.u_low.is_some()),
             ("u_high", self.u_high.is_some()),
@@ -128,43 +127,48 @@ impl IdleControlConfig {
             ("zone_clean_s", self.zone_clean_s.is_some()),
             ("log", self.log == Some(true)),
         ];
+        let of_both =
+            [("on_flush", self.on_flush.is_some()), ("hold_max_s", self.hold_max_s.is_some())];
+        let policy = self.policy.0;
+        let stated = |keys: &[(&'static str, bool)]| {
+            keys.iter().find(|(_, is_there)| *is_there).map(|(key, _)| *key)
+        };
+        let (key, accepted) = match policy {
+            PolicyName::Idler => (stated(&[("at_ic", self.at_ic.is_some())]), "\"at-ic\""),
+            PolicyName::AtIc => (stated(&of_idler), "\"idler\""),
+            PolicyName::None if stated(&of_both).is_some() => {
+                (stated(&of_both), "\"at-ic\" or \"idler\"")
+            }
+            PolicyName::None if self.at_ic.is_some() => (Some("at_ic"), "\"at-ic\""),
+            PolicyName::None => (stated(&of_idler), "\"idler\""),
+        };
+        let words =
+            |key| format!("{key} with policy = \"{}\"; accepted: with {accepted}", policy.word());
+        key.map_or(Ok(()), |key| Err(wrong(&self.name, &words(key))))
+    }
+
+    /// Finds values that cannot be together.
+    fn check_values(&self) -> Result<(), ConfigError> {
         let refused = |words: String| Err(wrong(&self.name, &words));
-        let stated = of_idler.iter().find(|(_, is_there)| *is_there);
-        if let (Some((key, _)), true) = (stated, policy != PolicyName::Idler) {
-            return refused(format!(
-                "{key} with policy = \"{}\"; accepted: with \"idler\"",
-                policy.word()
-            ));
-        }
-        match (policy, self.at_ic) {
-            (PolicyName::AtIc, None) => {
-                return refused("policy = \"at-ic\" needs at_ic; accepted: two numbers of seconds, of work and of idle time, such as [5, 2]".into());
-            }
-            (PolicyName::AtIc, Some(pair)) => {
-                let can_be = |it: &f64| *it > 0.0 && *it <= 3600.0;
-                if !pair.iter().all(can_be) {
-                    return refused(format!(
-                        "at_ic = [{}, {}]; accepted: two numbers of seconds above 0 and at most 3600",
-                        pair[0], pair[1]
-                    ));
+        if self.policy.0 == PolicyName::AtIc {
+            let can_be = |it: &f64| *it > 0.0 && *it <= 3600.0;
+            let accepted = "accepted: two numbers of seconds above 0 and at most 3600, of work and of idle time, such as [5, 2]";
+            match self.at_ic {
+                None => return refused(format!("policy = \"at-ic\" needs at_ic; {accepted}")),
+                Some(pair) if !pair.iter().all(can_be) => {
+                    return refused(format!("at_ic = [{}, {}]; {accepted}", pair[0], pair[1]));
                 }
+                Some(_) => {}
             }
-            (_, Some(_)) => {
-                return refused(format!(
-                    "at_ic with policy = \"{}\"; accepted: with \"at-ic\"",
-                    policy.word()
-                ));
-            }
-            (_, None) => {}
         }
-        let (low, high) = (self.u_low.unwrap_or(0.1), self.u_high.unwrap_or(0.8));
-        if low >= high {
+        let IdlerSettings { u_low, u_high, l_min, l_max, .. } = self.decision();
+        if u_low >= u_high {
             return refused(format!(
-                "u_low = {low} and u_high = {high}; accepted: u_low below u_high"
+                "u_low = {u_low} and u_high = {u_high}; accepted: u_low below u_high"
             ));
         }
-        let (min, max) = (self.l_min_s.unwrap_or(0.3), self.l_max_s.unwrap_or(2.0));
-        if min > max {
+        if l_min > l_max {
+            let [min, max] = [l_min, l_max].map(|it| it.0 as f64 / 1e9);
             return refused(format!(
                 "l_min_s = {min} and l_max_s = {max}; accepted: l_min_s up to l_max_s"
             ));
@@ -246,15 +250,18 @@ impl Node for IdleControlConfig {
         asked: Asked,
         world: &World<'_>,
     ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
-        self.check_keys()?;
+        self.check_keys().and_then(|()| self.check_values())?;
         let of_drive = self.of_drive(world);
-        Ok((Box::new(PlannedControl { config: self.clone(), of_drive }), vec![asked]))
+        let planned = PlannedControl { config: self.clone(), of_drive, scale: asked.scale };
+        Ok((Box::new(planned), vec![asked]))
     }
 }
 
 struct PlannedControl {
     config: IdleControlConfig,
     of_drive: OfDrive,
+    /// By how much the drive is divided, and with it what is stated of it.
+    scale: u64,
 }
 
 impl PlannedControl {
@@ -268,18 +275,32 @@ impl PlannedControl {
             );
             return Err(wrong(&config.name, &words));
         };
+        let of_no_reports = [
+            ("trigger_s", config.trigger_s.is_some()),
+            ("zone_clean_s", config.zone_clean_s.is_some()),
+        ];
+        if below.zones.is_some()
+            && let Some((key, _)) = of_no_reports.iter().find(|(_, is_stated)| *is_stated)
+        {
+            let words = format!(
+                "{key} is about a drive that reports no zones, and `{}` below it does; accepted: without it",
+                config.below
+            );
+            return Err(wrong(&config.name, &words));
+        }
         let mean_band = below.bands.as_ref().map_or(ZONE_BLOCKS, |bands| {
             BlockCount(bands.blocks().0.div_ceil(u64::from(bands.bands()).max(1)))
         });
         let zone_blocks = below.zones.as_ref().map_or(mean_band, |zones| zones.zone_blocks);
         let OfDrive { trigger, overhead, block_ns } = self.of_drive;
+        // *Estimated*: a band is read, written to the scratch band and written home.
         let zone_clean = Duration(overhead.0 + 3 * zone_blocks.0 * block_ns);
         Ok(GhostSettings {
             blocks: config
                 .media_cache
-                .map_or(log.blocks, |size| BlockCount::from_bytes_floor(size.bytes())),
+                .map_or(log.blocks, |size| BlockCount::from_bytes_floor(size.bytes() / self.scale)),
             entries: match config.entries {
-                Some(EntryLimit::Entries(entries)) => Some(entries),
+                Some(EntryLimit::Entries(entries)) => Some((entries / self.scale).max(1)),
                 Some(EntryLimit::Unlimited) => None,
                 None => log.entries,
             },

@@ -1,5 +1,5 @@
 //! Live blocks that go from the tail of the log to its head instead of home, once before their band is
-//! rewritten (`clean_to = "log"`; "the merged data to NDA or PC", Lin 2025).
+//! rewritten (`clean_to = "log"`; Lin's thesis of 2025 lets merged data go to the persistent cache too).
 //!
 //! A move reads a part of the log from its oldest live block on, writes what is live of it behind the
 //! tail, and has the map point there when that is written: no earlier, so that whoever reads meanwhile
