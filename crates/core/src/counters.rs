@@ -320,8 +320,14 @@ counters! {
             DecisionsMid("decisions_mid", Number, Sum),
             /// Those with the media cache above the upper limit (equation 2).
             DecisionsHigh("decisions_high", Number, Sum),
+            /// Reports of zones that the books were compared with, or periods without one.
+            ReportPeriods("report_periods", Number, Sum),
         }
         gauges {
+            /// Requests that are held back now.
+            Held("held", Number, Present, Sum),
+            /// U at the last report, in millionths.
+            GhostUsed("ghost_used_millionths", Number, Present, Greatest),
             /// The longest time for which a request was held back.
             HoldMaxNs("hold_max_ns", Ns, Greatest, Greatest),
         }

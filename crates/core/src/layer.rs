@@ -1,5 +1,6 @@
 //! The one trait of the stack, and the only door a layer has to the world.
 
+use crate::activity::Activity;
 use crate::array::status::ArrayStatus;
 use crate::buffer::{BufferSlice, Buffers};
 use crate::command::{
@@ -374,6 +375,17 @@ impl Context<'_> {
     #[inline]
     pub fn gauge(&mut self, gauge: Gauge, value: u64) {
         self.router.node_mut(self.node).counts.set(gauge, value);
+    }
+
+    /// This layer does something from now on that requests of the host may feel. It says so once, and once when
+    /// it [has ended](Self::end_activity).
+    pub fn begin_activity(&mut self, activity: Activity) {
+        self.router.activities.begin(activity);
+    }
+
+    /// This layer does it no more.
+    pub fn end_activity(&mut self, activity: Activity) {
+        self.router.activities.end(activity);
     }
 
     /// A buffer of its own, its content unspecified.

@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod activity;
 pub mod array;
 pub mod buffer;
 pub mod cache;

@@ -1,5 +1,6 @@
 //! Moves requests and completions across the edges of the stack, one at a time.
 
+use crate::activity::Activities;
 use crate::buffer::BufferSlice;
 use crate::command::{Command, CommandError, CommandId, CommandReply, CommandState, NodeStatus};
 use crate::counters::Counts;
@@ -157,6 +158,7 @@ pub(crate) struct Router {
     /// is yet to be ended.
     pub failed: Vec<DiskId>,
     pub marks: Marks,
+    pub activities: Activities,
     pub notices: Notices<NodeId>,
     /// New disks that layers have yet to take.
     pub replacements: Vec<Replacing>,
@@ -189,6 +191,7 @@ impl Router {
             command_replies: VecDeque::new(),
             failed: Vec::new(),
             marks: Marks::default(),
+            activities: Activities::default(),
             notices: Notices::default(),
             replacements: Vec::new(),
             host_in_flight: 0,

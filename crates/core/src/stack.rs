@@ -4,6 +4,7 @@ mod builder;
 mod commands;
 mod marks;
 
+use crate::activity::Activities;
 pub use crate::node::{DiskId, NodeId};
 pub use builder::StackBuilder;
 
@@ -215,6 +216,11 @@ impl Stack {
     /// True when nothing is in flight anywhere, background work included.
     pub fn is_quiet(&self) -> bool {
         self.router.is_quiet() && self.replies.is_empty() && self.router.marks.is_quiet()
+    }
+
+    /// What nodes do that requests of the host may feel.
+    pub fn activities(&self) -> Activities {
+        self.router.activities.clone()
     }
 
     /// What a node has counted.

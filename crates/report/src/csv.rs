@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::activity_use::ResponseByActivity;
 use super::kind_tables::KindTable;
 use super::node_table::Cell;
 use super::phases::Phases;
 use super::report::{Report, Run, Series};
+use super::response_times::ResponseTimes;
 use super::segment_use::SEGMENT_METRICS;
 use imbrex_core::counters::declared;
 use imbrex_core::operation::Cause;
@@ -37,6 +39,10 @@ impl Report {
         }
         if self.runs.iter().any(|run| run.phases.is_some()) {
             files.push(("phases.csv", self.phases()));
+        }
+        if self.runs.iter().any(|run| run.response_by_activity.is_some()) {
+            files.push(("activities.csv", self.activities()));
+            files.push(("activity_series.csv", self.activity_series()));
         }
         if self.runs.iter().any(|run| !run.windows.windows.is_empty()) {
             files.push(("windows.csv", self.windows()));
@@ -111,25 +117,48 @@ impl Report {
 
     /// How the host fared while arrays had lost members.
     fn phases(&self) -> String {
-        let columns = ["response", "read_response", "write_response"].iter().flat_map(|which| {
-            ["mean", "p50", "p99", "p99_9", "max"].map(|of| format!("{which}_{of}_ms"))
-        });
-        let columns: Vec<String> = columns.collect();
-        let header = format!("run,phase,start_s,total_s,requests,{}", columns.join(","));
+        let header = format!("run,phase,start_s,total_s,requests,{}", response_columns());
         let mut csv = Csv::new(&header);
         for run in &self.runs {
             for (phase, of) in run.phases.iter().flat_map(Phases::iter) {
                 csv.text(&run.label()).text(phase.name());
                 csv.number(Some(of.start_s)).number(Some(of.total_s)).integer(Some(of.requests));
-                for times in [of.response_ms, of.read_response_ms, of.write_response_ms] {
-                    for value in [times.mean, times.p50, times.p99, times.p99_9, times.max] {
-                        csv.number(value);
-                    }
-                }
+                csv.response_times([of.response_ms, of.read_response_ms, of.write_response_ms]);
                 csv.end();
             }
         }
         csv.text
+    }
+
+    /// The requests by what was on while they were open.
+    fn activities(&self) -> String {
+        let mut csv = Csv::new(&format!("run,activity,total_s,requests,{}", response_columns()));
+        for run in &self.runs {
+            for (name, of) in run.response_by_activity.iter().flat_map(ResponseByActivity::iter) {
+                csv.text(&run.label()).text(name).number(of.total_s).integer(Some(of.requests));
+                csv.response_times([of.response_ms, of.read_response_ms, of.write_response_ms]);
+                csv.end();
+            }
+        }
+        csv.text
+    }
+
+    /// What was on, and what requests felt, over time.
+    fn activity_series(&self) -> String {
+        let header = "run,time_s,hold,blocking_cleaning,idle_cleaning,held_requests,response_mean_ms,\
+                      response_max_ms";
+        self.series(header, |run| {
+            run.figures.activities.as_ref().map_or(vec![], |of| {
+                vec![
+                    &of.hold,
+                    &of.blocking_cleaning,
+                    &of.idle_cleaning,
+                    &of.held_requests,
+                    &of.response_mean_ms,
+                    &of.response_max_ms,
+                ]
+            })
+        })
     }
 
     /// What was asked of each window of a device.
@@ -295,8 +324,11 @@ impl Report {
         let mut csv = Csv::new(header);
         for run in &self.runs {
             let columns = columns(run);
-            for i in 0..columns[0].values.len() {
-                csv.text(&run.label()).number(Some(i as f64 * columns[0].bucket_s));
+            let Some(first) = columns.first() else {
+                continue;
+            };
+            for i in 0..first.values.len() {
+                csv.text(&run.label()).number(Some(i as f64 * first.bucket_s));
                 for column in &columns {
                     csv.number(column.values.get(i).copied());
                 }
@@ -345,6 +377,14 @@ fn of_kind(table: &KindTable<'_>) -> String {
     csv.text
 }
 
+/// Columns of the response times of all requests, of the reads and of the writes.
+fn response_columns() -> String {
+    let columns = ["response", "read_response", "write_response"].iter().flat_map(|which| {
+        ["mean", "p50", "p99", "p99_9", "max"].map(|of| format!("{which}_{of}_ms"))
+    });
+    columns.collect::<Vec<_>>().join(",")
+}
+
 struct Csv {
     text: String,
     line_is_empty: bool,
@@ -378,6 +418,15 @@ impl Csv {
             let _ = write!(self.text, "{value}");
         }
         self
+    }
+
+    /// What [`response_columns`] names.
+    fn response_times(&mut self, all_reads_writes: [ResponseTimes; 3]) {
+        for times in all_reads_writes {
+            for value in [times.mean, times.p50, times.p99, times.p99_9, times.max] {
+                self.number(value);
+            }
+        }
     }
 
     fn integer(&mut self, value: Option<u64>) -> &mut Csv {

@@ -7,7 +7,7 @@ use super::report::Report;
 
 /// Names of all files that a report may be written as, beside those of the tables that kinds of node make
 /// ([`TableOfKind::file`](super::TableOfKind::file)).
-pub const REPORT_FILES: [&str; 16] = [
+pub const REPORT_FILES: [&str; 18] = [
     "report.json",
     "report.html",
     "summary.csv",
@@ -20,6 +20,8 @@ pub const REPORT_FILES: [&str; 16] = [
     "series.csv",
     "movement.csv",
     "phases.csv",
+    "activities.csv",
+    "activity_series.csv",
     "windows.csv",
     "heads.csv",
     "rebuild_progress.csv",

@@ -3,6 +3,8 @@
 //! A simulation and a served device fill the same [`Run`]; everything else in this crate only
 //! formats it. [`Recorder`] collects what needs memory while a run lasts: latencies and series.
 
+mod activity_recorder;
+mod activity_use;
 mod by_cause;
 mod csv;
 mod drawn;
@@ -35,6 +37,8 @@ mod window_recorder;
 mod windows;
 mod zone_use;
 
+pub use activity_recorder::ActivityState;
+pub use activity_use::{ActivityFigures, ActivityUse, GhostUse, ResponseByActivity};
 pub use by_cause::ByCause;
 pub use event_use::EventUse;
 pub use files::REPORT_FILES;

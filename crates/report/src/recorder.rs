@@ -1,12 +1,14 @@
 //! What a run must remember while it lasts, in constant memory.
 
+use super::activity_recorder::{ActivityRecorder, ActivityState};
 use super::heads::Heads;
 use super::histogram::LatencyHistogram;
 use super::phase_recorder::{Latencies, PhaseRecorder};
 use super::phases::Phase;
 use super::report::{Figures, Run};
-use super::series::{GaugeSeries, SumSeries};
+use super::series::{GaugeSeries, GreatestSeries, SumSeries};
 use super::window_recorder::WindowRecorder;
+use imbrex_core::activity::Activity;
 use imbrex_drives::HeatMap;
 use std::collections::BTreeMap;
 
@@ -15,6 +17,8 @@ pub const SERIES_BUCKETS: usize = 512;
 
 /// The fill of the persistent cache is kept in millionths.
 const FILL_SCALE: u64 = 1_000_000;
+
+const MS_PER_NS: f64 = 1e-6;
 
 const BYTES_PER_MIB: f64 = 1024.0 * 1024.0;
 
@@ -30,12 +34,18 @@ pub struct Recorder {
     latencies: Latencies,
     /// None until a member of an array is lost.
     phases: Option<Box<PhaseRecorder>>,
+    /// None until a node cleans or holds requests back.
+    activities: Option<Box<ActivityRecorder>>,
+    /// What the request felt that is told next.
+    felt: Option<Activity>,
     windows: WindowRecorder,
     /// None until a request of a stream has ended.
     since_due: Option<Box<LatencyHistogram>>,
     read_bytes: SumSeries,
     written_bytes: SumSeries,
     requests: SumSeries,
+    response_ns: SumSeries,
+    longest_ns: GreatestSeries,
     fill: GaugeSeries,
     has_fill: bool,
 }
@@ -46,11 +56,15 @@ impl Recorder {
         Recorder {
             latencies: Latencies::default(),
             phases: None,
+            activities: None,
+            felt: None,
             windows: WindowRecorder::default(),
             since_due: None,
             read_bytes: SumSeries::new(SERIES_BUCKETS),
             written_bytes: SumSeries::new(SERIES_BUCKETS),
             requests: SumSeries::new(SERIES_BUCKETS),
+            response_ns: SumSeries::new(SERIES_BUCKETS),
+            longest_ns: GreatestSeries::new(SERIES_BUCKETS),
             fill: GaugeSeries::new(SERIES_BUCKETS),
             has_fill: false,
         }
@@ -60,21 +74,21 @@ impl Recorder {
     pub fn read_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
         self.each_latencies(|of| of.reads.record(latency_ns));
         self.read_bytes.add(now_ns, bytes);
-        self.requests.add(now_ns, 1);
+        self.ended(now_ns, latency_ns);
     }
 
     /// A host write of `bytes` bytes took `latency_ns` and completed at `now_ns`.
     pub fn write_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
         self.each_latencies(|of| of.writes.record(latency_ns));
         self.written_bytes.add(now_ns, bytes);
-        self.requests.add(now_ns, 1);
+        self.ended(now_ns, latency_ns);
     }
 
     /// A host request that moves no data (flush, write of zeroes, trim) took `latency_ns` and
     /// completed at `now_ns`. It counts as a request, and neither as a read nor as a write.
     pub fn other_completed(&mut self, now_ns: u64, latency_ns: u64) {
         self.each_latencies(|of| of.others.record(latency_ns));
-        self.requests.add(now_ns, 1);
+        self.ended(now_ns, latency_ns);
     }
 
     /// Requests are of windows with these names from now on. Each allocates 300 KB.
@@ -92,6 +106,19 @@ impl Recorder {
         self.since_due
             .get_or_insert_with(|| Box::new(LatencyHistogram::new()))
             .record(since_due_ns);
+    }
+
+    /// The request that is told next was open while this was on.
+    pub fn felt(&mut self, felt: Option<Activity>) {
+        self.felt = felt;
+    }
+
+    /// Nodes clean and hold requests back so from `now_ns` on; instants must not decrease. Before the first call nothing
+    /// is on. The first time allocates 900 KB, and so does the first time of each activity.
+    pub fn set_activities(&mut self, now_ns: u64, state: ActivityState) {
+        let without = &self.latencies;
+        let new = || Box::new(ActivityRecorder::new(without.clone()));
+        self.activities.get_or_insert_with(new).set(now_ns, state);
     }
 
     /// The arrays of the stack are in `phase` from `now_ns` on; instants must not decrease. Before the
@@ -113,6 +140,16 @@ impl Recorder {
         if let Some(phases) = &mut self.phases {
             record(phases.latencies());
         }
+        if let Some(activities) = &mut self.activities {
+            record(activities.latencies(self.felt.take()));
+        }
+    }
+
+    #[inline]
+    fn ended(&mut self, now_ns: u64, latency_ns: u64) {
+        self.requests.add(now_ns, 1);
+        self.response_ns.add(now_ns, latency_ns);
+        self.longest_ns.add(now_ns, latency_ns);
     }
 
     /// From `now_ns` on, `used` of `capacity` of the persistent cache (bytes or entries, whichever
@@ -142,6 +179,15 @@ impl Recorder {
         let all = self.describe_so_far(end_ns, run);
         run.phases = self.phases.take().map(|phases| phases.finish(end_ns));
         run.windows.windows = std::mem::take(&mut self.windows).finish();
+        let activities = self.activities.take().map(|mut activities| activities.finish(end_ns));
+        let (by_activity, activities) = activities.unzip();
+        run.response_by_activity = by_activity;
+        let activities = activities.map(|mut figures| {
+            figures.response_mean_ms =
+                self.response_ns.means(&mut self.requests, end_ns, MS_PER_NS);
+            figures.response_max_ms = self.longest_ns.values(end_ns, MS_PER_NS);
+            figures
+        });
         run.figures = Figures {
             read_mib_per_s: self.read_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
             write_mib_per_s: self.written_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
@@ -151,6 +197,7 @@ impl Recorder {
             } else {
                 Default::default()
             },
+            activities,
             latency_cdf: all.cdf(),
             // The disks know where they were written.
             band_writes: HeatMap::default(),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::activity_use::{ActivityFigures, GhostUse, ResponseByActivity};
 use super::by_cause::ByCause;
 use super::event_use::EventUse;
 use super::heads::Heads;
@@ -187,6 +188,12 @@ pub struct Run {
     /// How the host fared while arrays had lost members; absent when none was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
+    /// The requests by what nodes did while they were open; absent where none cleaned or held requests back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_by_activity: Option<ResponseByActivity>,
+    /// How far the books of each controller were from its drive, by the name of the controller; absent without any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ghosts: BTreeMap<String, GhostUse>,
     /// The windows of the device that are devices of their own to those who use them; absent without any.
     #[serde(flatten)]
     pub windows: WindowsUse,
@@ -315,6 +322,9 @@ pub struct Figures {
     pub requests_per_s: Series,
     /// Share of the persistent cache in use (0 to 1), time-weighted mean of each bucket.
     pub persistent_cache_fill: Series,
+    /// What cleaned and held requests back, and what requests felt; absent where nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activities: Option<ActivityFigures>,
     /// Distribution of response times.
     pub latency_cdf: LatencyCdf,
     /// Writes to home bands over address and time.
@@ -405,6 +415,8 @@ impl Run {
             zones: None,
             events: Vec::new(),
             phases: None,
+            response_by_activity: None,
+            ghosts: BTreeMap::new(),
             windows: WindowsUse::default(),
             disks: Vec::new(),
             movement: MemberMovement::default(),

@@ -44,6 +44,21 @@ impl SumSeries {
         rates(&self.sums, self.buckets.width_ns, end_ns, scale)
     }
 
+    /// The mean amount of what was counted in each bucket, times `scale`; 0 where nothing was. `counts` has as many buckets
+    /// and was added to at the same instants.
+    pub fn means(&mut self, counts: &mut SumSeries, end_ns: u64, scale: f64) -> Series {
+        for series in [&mut *self, &mut *counts] {
+            series.reach(end_ns.saturating_sub(1));
+        }
+        assert_eq!(self.buckets.width_ns, counts.buckets.width_ns, "of the same instants");
+        let mean = |(sum, count): (&u64, &u64)| {
+            round_significant(*sum as f64 * scale / (*count).max(1) as f64)
+        };
+        let used = self.buckets.used(end_ns);
+        let values = self.sums.iter().zip(&counts.sums).take(used).map(mean).collect();
+        Series { bucket_s: self.buckets.width_ns as f64 / NS_PER_S, values }
+    }
+
     fn reach(&mut self, at_ns: u64) {
         while !self.buckets.reach(at_ns) {
             halve(&mut self.sums, |a, b| a + b);
@@ -70,6 +85,42 @@ pub fn rates(sums: &[u64], width_ns: u64, end_ns: u64, scale: f64) -> Series {
     };
     let values = (0..used).map(rate).collect();
     Series { bucket_s: width_ns as f64 / NS_PER_S, values }
+}
+
+/// The greatest of some amounts.
+#[derive(Clone, Debug)]
+pub struct GreatestSeries {
+    buckets: Buckets,
+    greatest: Vec<u64>,
+}
+
+impl GreatestSeries {
+    /// An empty series of `buckets` buckets, an even number.
+    pub fn new(buckets: usize) -> GreatestSeries {
+        GreatestSeries { buckets: Buckets::new(buckets), greatest: vec![0; buckets] }
+    }
+
+    /// There is `amount` at `at_ns`; instants may come in any order.
+    pub fn add(&mut self, at_ns: u64, amount: u64) {
+        self.reach(at_ns);
+        let greatest = &mut self.greatest[self.buckets.index(at_ns)];
+        *greatest = amount.max(*greatest);
+    }
+
+    /// The greatest amount in each bucket, times `scale`, for a run that ended at `end_ns`.
+    pub fn values(&mut self, end_ns: u64, scale: f64) -> Series {
+        self.reach(end_ns.saturating_sub(1));
+        let used = self.greatest.iter().take(self.buckets.used(end_ns));
+        let values = used.map(|amount| round_significant(*amount as f64 * scale)).collect();
+        Series { bucket_s: self.buckets.width_ns as f64 / NS_PER_S, values }
+    }
+
+    fn reach(&mut self, at_ns: u64) {
+        while !self.buckets.reach(at_ns) {
+            halve(&mut self.greatest, |a, b| a.max(b));
+            self.buckets.width_ns *= 2;
+        }
+    }
 }
 
 /// A level that holds until it changes, such as the fill of a cache.

@@ -9,6 +9,7 @@ pub use place::place;
 use streams::Streams;
 pub use windows::{Dealt, StreamWindow, Windows};
 
+use imbrex_core::activity::{Activities, ActivityMark};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
 use imbrex_core::error::IoError;
@@ -179,6 +180,7 @@ struct InFlight {
     buffer: BufferSlice,
     stream: u32,
     window: u16,
+    mark: ActivityMark,
 }
 
 /// A request that has arrived in its stream but waits for its predecessor.
@@ -202,6 +204,7 @@ pub struct Replayer<I> {
     /// In the mode that has them.
     streams: Option<Streams>,
     dealt: Dealt,
+    activities: Activities,
     /// Latencies and series.
     recorder: Rc<RefCell<Recorder>>,
     /// Counts.
@@ -245,6 +248,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             in_flight: Slab::default(),
             streams,
             dealt,
+            activities: Activities::default(),
             recorder,
             counts: ReplayCounts::default(),
             finished_at: Instant::ZERO,
@@ -252,6 +256,11 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         };
         replayer.advance();
         replayer
+    }
+
+    /// The same one, which records by what nodes do while a request is open.
+    pub fn that_feels(self, activities: Activities) -> Replayer<I> {
+        Replayer { activities, ..self }
     }
 
     /// What stopped the replay, if anything did.
@@ -389,7 +398,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         let blocks = extent.blocks.0;
         let buffer =
             if operation.has_data() { buffers.allocate(blocks) } else { BufferSlice::EMPTY };
-        let entry = InFlight { record, arrived, due, operation, blocks, buffer, stream, window };
+        let mark = self.activities.mark();
+        let entry =
+            InFlight { record, arrived, due, operation, blocks, buffer, stream, window, mark };
         let index = self.in_flight.add(entry);
         self.counts.requests += 1;
         self.counts.end_blocks = self.counts.end_blocks.max(extent.end().0);
@@ -473,7 +484,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
-        let InFlight { record, arrived, due, operation, blocks, buffer, stream, window } =
+        let InFlight { record, arrived, due, operation, blocks, buffer, stream, window, mark } =
             self.in_flight.take(completion.tag.0 as u32);
         buffers.release(buffer);
         if let Some(streams) = &mut self.streams {
@@ -488,6 +499,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
         let (latency, bytes) = (now.since(arrived).0, blocks * BLOCK_BYTES);
         let mut recorder = self.recorder.borrow_mut();
         recorder.window_completed(usize::from(window), latency);
+        recorder.felt(self.activities.since(mark));
         match operation {
             Operation::Read => recorder.read_completed(now.0, latency, bytes),
             Operation::Write { .. } => recorder.write_completed(now.0, latency, bytes),

@@ -133,7 +133,7 @@ impl Describe {
     }
 
     /// Whether a node lies below another one, however far.
-    fn is_below(&self, name: &str, upper: &str) -> bool {
+    pub(crate) fn is_below(&self, name: &str, upper: &str) -> bool {
         let ports = &self.below[upper];
         ports.iter().any(|port| port == name || self.is_below(name, port))
     }

@@ -37,7 +37,9 @@ pub use kinds::{
 };
 pub use members::StackMember;
 pub use no_cleaning::PastRun;
-pub use observers::{ArrayObserver, FillObserver, GaugeObserver, check_series};
+pub use observers::{
+    ActivityObserver, ArrayObserver, FillObserver, GaugeObserver, GhostObserver, check_series,
+};
 pub use options::{BuildOptions, ListedMember, MemberNumbers};
 pub use plan::{Built, Designed, Plan};
 pub use roles::NodeRole;

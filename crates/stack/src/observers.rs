@@ -2,11 +2,14 @@
 
 use super::config::{ConfigError, StackConfig};
 use super::describe::{Describe, DescribeNode};
-use imbrex_core::counters::Gauge;
+use imbrex_core::activity::{Activities, Activity};
+use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::Instant;
 use imbrex_drives::toml_error::{listed, nearest};
-use imbrex_report::{GaugeSeries, Phase, Recorder, Run, SERIES_BUCKETS, Series};
+use imbrex_report::{
+    ActivityState, GaugeSeries, GhostUse, Phase, Recorder, Run, SERIES_BUCKETS, Series,
+};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -170,6 +173,127 @@ impl WatchedArray {
         self.changed_at = now;
         let series = self.series.as_mut().expect("only a rebuild has progress");
         series.set(now.0, progress);
+    }
+}
+
+/// Feeds what nodes do that requests may feel, and how many they hold back, to a recorder.
+pub struct ActivityObserver {
+    activities: Activities,
+    controllers: Vec<NodeId>,
+    last: ActivityState,
+    recorder: Rc<RefCell<Recorder>>,
+}
+
+impl ActivityObserver {
+    /// An observer of a stack.
+    pub fn new(
+        describe: &Describe,
+        stack: &Stack,
+        recorder: Rc<RefCell<Recorder>>,
+    ) -> ActivityObserver {
+        let holds = |node: &&DescribeNode| node.gauges().contains(&Gauge::Held);
+        let controllers = describe.nodes.iter().filter(holds).map(|node| node.id);
+        ActivityObserver {
+            activities: stack.activities(),
+            controllers: controllers.collect(),
+            last: ActivityState::default(),
+            recorder,
+        }
+    }
+
+    /// Looks at the stack and records what has changed.
+    #[inline]
+    pub fn observe(&mut self, now: Instant, stack: &Stack) {
+        let held = |node: &NodeId| stack.counts(*node).gauge(Gauge::Held);
+        let state = ActivityState {
+            is_on: Activity::ALL.map(|activity| self.activities.nodes(activity) > 0),
+            held: self.controllers.iter().map(held).sum(),
+        };
+        if state != self.last {
+            self.last = state;
+            self.recorder.borrow_mut().set_activities(now.0, state);
+        }
+    }
+}
+
+/// Compares the books of controllers with the drives that they are of, at each report.
+pub struct GhostObserver {
+    ghosts: Vec<WatchedGhost>,
+}
+
+struct WatchedGhost {
+    name: String,
+    controller: NodeId,
+    translation: NodeId,
+    blocks: u64,
+    entries_max: Option<u64>,
+    reports: u64,
+    error_sum: f64,
+    error_max: f64,
+}
+
+impl GhostObserver {
+    /// An observer of those controllers of a stack that keep books of one translation.
+    pub fn new(describe: &Describe) -> GhostObserver {
+        let keeps = |node: &&DescribeNode| node.gauges().contains(&Gauge::GhostUsed);
+        let ghosts = describe.nodes.iter().filter(keeps).filter_map(|node| {
+            let translations = describe.translations().filter_map(|(id, facts)| {
+                let name = &describe.nodes.iter().find(|it| it.id == id)?.name;
+                describe.is_below(name, &node.name).then_some((id, facts))
+            });
+            let [(translation, facts)] = translations.collect::<Vec<_>>()[..] else {
+                return None;
+            };
+            Some(WatchedGhost {
+                name: node.name.clone(),
+                controller: node.id,
+                translation,
+                blocks: facts.log_blocks,
+                entries_max: facts.entries_max,
+                reports: 0,
+                error_sum: 0.0,
+                error_max: 0.0,
+            })
+        });
+        GhostObserver { ghosts: ghosts.collect() }
+    }
+
+    /// Looks at the stack; compares where a controller has ended a period.
+    #[inline]
+    pub fn observe(&mut self, stack: &Stack) {
+        for ghost in &mut self.ghosts {
+            let reports = stack.counts(ghost.controller).counter(Counter::ReportPeriods);
+            if reports != ghost.reports {
+                ghost.reports = reports;
+                ghost.compare(stack);
+            }
+        }
+    }
+
+    /// What there is to say of each controller that has ended a period.
+    pub fn finish(self) -> BTreeMap<String, GhostUse> {
+        let told = self.ghosts.into_iter().filter(|ghost| ghost.reports > 0);
+        let of = |ghost: WatchedGhost| {
+            let WatchedGhost { reports, error_sum, error_max, .. } = ghost;
+            let ghost_error_mean = error_sum / reports as f64;
+            (ghost.name, GhostUse { reports, ghost_error_mean, ghost_error_max: error_max })
+        };
+        told.map(of).collect()
+    }
+}
+
+impl WatchedGhost {
+    fn compare(&mut self, stack: &Stack) {
+        let believed = stack.counts(self.controller).gauge(Gauge::GhostUsed) as f64 / MILLIONTHS;
+        let drive = stack.counts(self.translation);
+        let share = |used: u64, limit: u64| used as f64 / limit.max(1) as f64;
+        let blocks = share(drive.gauge(Gauge::PersistentCacheUsedBlocks), self.blocks);
+        let entries = self
+            .entries_max
+            .map_or(0.0, |most| share(drive.gauge(Gauge::PersistentCacheEntries), most));
+        let error = (believed - blocks.max(entries)).abs();
+        self.error_sum += error;
+        self.error_max = self.error_max.max(error);
     }
 }
 

@@ -5,6 +5,7 @@ use super::ghost::{Ghost, Used};
 use super::log::{Decision, DecisionLog, Told};
 use super::sample::Sample;
 use super::settings::{IdleControlSettings, IdlePolicy, IdlerPolicy, OnFlush, TakenSpeed};
+use crate::activity::Activity;
 use crate::buffer::BufferSlice;
 use crate::command::{CommandId, OnReplacement};
 use crate::counters::{Counter, Gauge};
@@ -184,6 +185,7 @@ impl IdleControl {
     fn begin_hold(&mut self, idle: Duration, ctx: &mut Context<'_>) {
         self.held_since = ctx.now();
         self.phase = Phase::Draining { idle };
+        ctx.begin_activity(Activity::Hold);
         self.set(Timer::HoldMax, self.settings.hold_max, ctx);
         self.begin_idle_when_drained(ctx);
     }
@@ -210,6 +212,7 @@ impl IdleControl {
             }
         }
         self.phase = Phase::Execution;
+        ctx.end_activity(Activity::Hold);
         self.timers.clear(Timer::Idle as usize, ctx);
         self.timers.clear(Timer::HoldMax as usize, ctx);
         if let IdlePolicy::AtIc { execution, .. } = self.settings.policy {
@@ -225,6 +228,7 @@ impl IdleControl {
             self.count_hold(now.since(arrived), ctx);
             self.pass(request, arrived, true, ctx);
         }
+        ctx.gauge(Gauge::Held, 0);
         self.report_when_due(ctx);
     }
 
@@ -246,7 +250,7 @@ impl IdleControl {
         }
         idler.is_report_due = false;
         if !idler.settings.ghost.has_reports {
-            idler.end_period(ctx.now(), &self.log);
+            idler.end_period(&self.log, ctx);
             let every = idler.settings.report_every;
             return self.set(Timer::Report, every, ctx);
         }
@@ -278,7 +282,7 @@ impl IdleControl {
             if let (Ok(()), Some(report)) = (result, ctx.metadata(buffer)) {
                 idler.ghost.report(report);
             }
-            idler.end_period(ctx.now(), &self.log);
+            idler.end_period(&self.log, ctx);
             idler.settings.report_every
         };
         ctx.release(buffer);
@@ -336,7 +340,8 @@ impl IdlerState {
     }
 
     /// A period between two reports ends.
-    fn end_period(&mut self, now: Instant, log: &DecisionLog) {
+    fn end_period(&mut self, log: &DecisionLog, ctx: &mut Context<'_>) {
+        let now = ctx.now();
         let length = now.since(self.period.since);
         let mut freed = self.ghost.take_freed();
         if !core::mem::replace(&mut self.has_period, true) && self.ghost.has_reports() {
@@ -353,7 +358,10 @@ impl IdlerState {
                 cleaned_per_s: Used { blocks: per_s(freed.blocks), entries: per_s(freed.entries) },
             };
         }
-        log.tell(Told::Period { at: now, used: self.ghost.used().most() });
+        let used = self.ghost.used().most();
+        ctx.gauge(Gauge::GhostUsed, (used * 1e6) as u64);
+        ctx.count(Counter::ReportPeriods, 1);
+        log.tell(Told::Period { at: now, used });
     }
 
     /// What the next decision is made of.
@@ -386,6 +394,7 @@ impl Layer for IdleControl {
         if self.is_holding() {
             ctx.count(Counter::HeldRequests, 1);
             self.held.push_back((request, ctx.now()));
+            ctx.gauge(Gauge::Held, self.held.len() as u64);
             if ends_hold {
                 self.end_hold(ctx);
             }
@@ -440,7 +449,10 @@ impl Layer for IdleControl {
         for (request, _) in self.held.drain(..) {
             ctx.finish(request.id, Err(IoError::Lost));
         }
-        self.phase = Phase::Execution;
+        if core::mem::replace(&mut self.phase, Phase::Execution) != Phase::Execution {
+            ctx.end_activity(Activity::Hold);
+        }
+        ctx.gauge(Gauge::Held, 0);
         ctx.lose();
     }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::super::drawn::CHART_RUNS_MAX;
 use super::super::report::{LatencyCdf, Report, Series};
+use super::activities;
 use super::lines::{Strip, total_mib_per_s};
 use super::phases;
 use super::tables::charts;
@@ -65,7 +66,12 @@ pub(super) fn embedded(report: &Report) -> String {
         unit: "%".to_string(),
         strips: rebuilds,
     });
-    let charts = charts.chain(rebuilds);
+    let activities = activities::charts(report).into_iter().map(|chart| EmbeddedChart {
+        reader: chart.reader,
+        unit: "number".to_string(),
+        strips: chart.strips.into_iter().map(embedded_strip).collect(),
+    });
+    let charts = charts.chain(rebuilds).chain(activities);
     json_in_page(&Embedded { runs: runs.collect(), charts: charts.collect() })
 }
 

@@ -202,6 +202,8 @@ pub(super) struct Strip {
     pub series: Series,
     /// What is said of them at the right.
     pub summary: String,
+    /// Value at the top of it; that of the chart when not given.
+    pub full: Option<f64>,
 }
 
 /// A strip of each run that has something to show, with what is said of it.
@@ -209,7 +211,14 @@ fn strips(report: &Report, show: impl Fn(&Run) -> (Series, String)) -> Vec<Strip
     let runs = report.runs.iter().take(CHART_RUNS_MAX).enumerate();
     let strips = runs.map(|(index, run)| {
         let (series, summary) = show(run);
-        Strip { index, name: run.label(), finish_s: run.costs.finish_s, series, summary }
+        Strip {
+            index,
+            name: run.label(),
+            finish_s: run.costs.finish_s,
+            series,
+            summary,
+            full: None,
+        }
     });
     strips.filter(|strip| !strip.series.values.is_empty()).collect()
 }
@@ -240,7 +249,7 @@ pub(super) fn panels(chart: &Panels<'_>, strips: &[Strip], body: &mut String) {
         text(canvas, &label, above, HPos::Left);
         for (position, strip) in strips.iter().enumerate() {
             let low = frame.top + position as i32 * (STRIP + STRIP_GAP) + STRIP;
-            strip.draw(canvas, &frame, low, full);
+            strip.draw(canvas, &frame, low, strip.full.unwrap_or(full));
             let centre = (frame.right + 12 * SCALE, low - STRIP / 2);
             text(canvas, &strip.summary, centre, HPos::Left);
         }

@@ -4,6 +4,7 @@
 //! read-outs, sorting and the choice of systems. Without the script everything but the heat map is
 //! still there.
 
+mod activities;
 mod bars;
 mod counters;
 mod data;
@@ -35,6 +36,7 @@ impl Report {
         lines::latency(self, &mut body);
         lines::throughput(self, &mut body);
         lines::persistent_cache_fill(self, &mut body);
+        activities::of_nodes(self, &mut body);
         phases::of_arrays(self, &mut body);
         windows::of_devices(self, &mut body);
         heads::of_disks(self, &mut body);

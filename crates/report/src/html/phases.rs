@@ -115,6 +115,7 @@ pub(super) fn rebuilds(report: &Report) -> Vec<Strip> {
                 finish_s,
                 series: Series { bucket_s: series.bucket_s, values },
                 summary: format!("rebuilt for {} s", number(rebuilt_s)),
+                full: None,
             }
         })
     });

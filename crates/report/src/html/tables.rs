@@ -94,6 +94,7 @@ fn charts_of(index: usize, table: &KindTable<'_>) -> Vec<Chart> {
                     finish_s,
                     summary: with_unit(mean(&series, finish_s), &column.unit),
                     series,
+                    full: None,
                 }
             })
             .collect(),

@@ -20,8 +20,9 @@ use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
 use imbrex_report::{OverDisks, Recorder, ReplayMode, Report, Run, SimulationCost, WorkloadKind};
 use imbrex_stack::{
-    ArrayObserver, BuildOptions, Built, CollectionObserver, ConfigError, Describe, FillObserver,
-    Footprint, GaugeObserver, PastRun, Plan, StackConfig, WindowsBy,
+    ActivityObserver, ArrayObserver, BuildOptions, Built, CollectionObserver, ConfigError,
+    Describe, FillObserver, Footprint, GaugeObserver, GhostObserver, PastRun, Plan, StackConfig,
+    WindowsBy,
 };
 use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceRecord};
 use std::cell::RefCell;
@@ -321,9 +322,12 @@ impl Task<'_> {
         self.watch_heads(&describe)?;
         let shared = Rc::clone(&recorder);
         let records = Until { records, stop };
-        let replayer = Replayer::in_windows(records, replay, blocks, dealt, shared);
+        let replayer = Replayer::in_windows(records, replay, blocks, dealt, shared)
+            .that_feels(engine.stack.activities());
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let mut arrays = ArrayObserver::new(&describe, Rc::clone(&recorder));
+        let mut activities = ActivityObserver::new(&describe, &engine.stack, Rc::clone(&recorder));
+        let mut ghosts = GhostObserver::new(&describe);
         let mut collections = CollectionObserver::new(&describe);
         let events = &self.case.events;
         let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
@@ -331,6 +335,8 @@ impl Task<'_> {
         let (mut replayer, events) = run_with(replayer, events, &mut engine, &mut |now, stack| {
             fill.observe(now, stack);
             arrays.observe(now, stack);
+            activities.observe(now, stack);
+            ghosts.observe(stack);
             collections.observe(now, stack);
             gauges.observe(now, stack);
         });
@@ -341,13 +347,14 @@ impl Task<'_> {
         let workload = self.told(replayer.records(), counts)?;
         let finished_at = replayer.finished_at;
         drop(replayer);
-        drop(fill);
+        drop((fill, activities));
         let rebuilds = arrays.finish(finished_at);
         let recorder = Rc::into_inner(recorder).expect("the replay is over");
         let mut run = describe.run(&engine.stack, counts.into(), replay.mode);
         recorder.into_inner().finish(finished_at.0, &mut run);
         gauges.finish(finished_at, &mut run);
         run.figures.rebuild_progress = rebuilds;
+        run.ghosts = ghosts.finish();
         run.events = events;
         run.movement = recordings.finish(&describe, &engine.stack)?;
         describe.finish(finished_at, &mut run);

@@ -101,7 +101,7 @@ fn what_cannot_be_is_refused_in_one_sentence() {
         ),
         (
             set("\"controller.at_ic\" = [5, 2]"),
-            "node `controller`: at_ic with policy = \"idler\"; accepted: with \"at-ic\"",
+            "[set] controller.at_ic: `controller.at_ic` belongs to policy \"at-ic\"; no stack of the experiment has",
         ),
         (
             set("\"controller.policy\" = \"at-ic\""),
@@ -113,11 +113,11 @@ fn what_cannot_be_is_refused_in_one_sentence() {
         ),
         (
             set("\"controller.policy\" = \"none\";\"controller.samples\" = 5"),
-            "node `controller`: samples with policy = \"none\"; accepted: with \"idler\"",
+            "`controller.samples` belongs to policy \"idler\"; no stack",
         ),
         (
             set("\"controller.policy\" = \"none\";\"controller.hold_max_s\" = 5"),
-            "node `controller`: hold_max_s with policy = \"none\"; accepted: with \"at-ic\" or \"idler\"",
+            "`controller.hold_max_s` belongs to policy \"at-ic\"; no stack",
         ),
         (
             set("\"controller.zone_clean_s\" = 5"),

@@ -111,7 +111,7 @@ fn seconds(seconds: f64) -> Duration {
 impl IdleControlConfig {
     /// Finds a key that does nothing under the policy.
     fn check_keys(&self) -> Result<(), ConfigError> {
-        let of_idler = [
+        let stated: [(&'static str, bool); 17] = [
             ("u_low", self.u_low.is_some()),
             ("u_high", self.u_high.is_some()),
             ("l_min_s", self.l_min_s.is_some()),
@@ -126,25 +126,25 @@ impl IdleControlConfig {
             ("trigger_s", self.trigger_s.is_some()),
             ("zone_clean_s", self.zone_clean_s.is_some()),
             ("log", self.log == Some(true)),
+            ("at_ic", self.at_ic.is_some()),
+            ("on_flush", self.on_flush.is_some()),
+            ("hold_max_s", self.hold_max_s.is_some()),
         ];
-        let of_both =
-            [("on_flush", self.on_flush.is_some()), ("hold_max_s", self.hold_max_s.is_some())];
         let policy = self.policy.0;
-        let stated = |keys: &[(&'static str, bool)]| {
-            keys.iter().find(|(_, is_there)| *is_there).map(|(key, _)| *key)
+        let foreign = stated.iter().find_map(|(key, is_stated)| {
+            let others = policies_of(key).filter(|_| *is_stated)?;
+            (!others.contains(&policy)).then_some((key, others))
+        });
+        let Some((key, others)) = foreign else {
+            return Ok(());
         };
-        let (key, accepted) = match policy {
-            PolicyName::Idler => (stated(&[("at_ic", self.at_ic.is_some())]), "\"at-ic\""),
-            PolicyName::AtIc => (stated(&of_idler), "\"idler\""),
-            PolicyName::None if stated(&of_both).is_some() => {
-                (stated(&of_both), "\"at-ic\" or \"idler\"")
-            }
-            PolicyName::None if self.at_ic.is_some() => (Some("at_ic"), "\"at-ic\""),
-            PolicyName::None => (stated(&of_idler), "\"idler\""),
-        };
-        let words =
-            |key| format!("{key} with policy = \"{}\"; accepted: with {accepted}", policy.word());
-        key.map_or(Ok(()), |key| Err(wrong(&self.name, &words(key))))
+        let others: Vec<_> = others.iter().map(|it| format!("\"{}\"", it.word())).collect();
+        let words = format!(
+            "{key} with policy = \"{}\"; accepted: with {}",
+            policy.word(),
+            others.join(" or ")
+        );
+        Err(wrong(&self.name, &words))
     }
 
     /// Finds values that cannot be together.
@@ -223,6 +223,29 @@ struct OfDrive {
     block_ns: u64,
 }
 
+/// The policies that have a key; nothing where all do.
+fn policies_of(key: &str) -> Option<&'static [PolicyName]> {
+    match key {
+        "u_low"
+        | "u_high"
+        | "l_min_s"
+        | "l_max_s"
+        | "l_step_s"
+        | "samples"
+        | "vm"
+        | "report_zones_every_s"
+        | "u_start"
+        | "media_cache"
+        | "entries"
+        | "trigger_s"
+        | "zone_clean_s"
+        | "log" => Some(&[PolicyName::Idler]),
+        "at_ic" => Some(&[PolicyName::AtIc]),
+        "on_flush" | "hold_max_s" => Some(&[PolicyName::AtIc, PolicyName::Idler]),
+        _ => None,
+    }
+}
+
 impl Kind for IdleControlConfig {
     const NAME: &'static str = "idle-control";
     const TABLES: &'static [TableOfKind] = &[DECISIONS, GHOST];
@@ -239,6 +262,11 @@ impl Node for IdleControlConfig {
 
     fn is_clear(&self) -> bool {
         true
+    }
+
+    fn owner_of(&self, key: &str) -> Option<&'static str> {
+        let others = policies_of(key)?;
+        (!others.contains(&self.policy.0)).then(|| others[0].word())
     }
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
@@ -547,5 +575,32 @@ mod tests {
         let error = plan.build(None, None, ContentKind::Counted).map(|_| ()).unwrap_err();
         let words = "node `controller`: `disk` below it cleans nothing; accepted: a translation";
         assert!(error.to_string().contains(words), "{error}");
+    }
+
+    #[test]
+    fn keys_of_another_policy_are_refused_in_a_file() {
+        for (keys, words) in [
+            (
+                "policy = 'none'\nsamples = 5",
+                "samples with policy = \"none\"; accepted: with \"idler\"",
+            ),
+            (
+                "policy = 'none'\nhold_max_s = 5.0",
+                "hold_max_s with policy = \"none\"; accepted: with \"at-ic\" or \"idler\"",
+            ),
+            (
+                "policy = 'idler'\nat_ic = [5, 2]",
+                "at_ic with policy = \"idler\"; accepted: with \"at-ic\"",
+            ),
+        ] {
+            let text = format!(
+                "name = 'idle'\n[[node]]\nname = 'disk'\nkind = 'disk'\ndrive = 'st8000as0022'\n\
+                 [[node]]\nname = 'translation'\nkind = 'persistent-cache'\nbelow = 'disk'\n\
+                 [[node]]\nname = 'controller'\nkind = 'idle-control'\nbelow = 'translation'\n{keys}\n"
+            );
+            let config = StackConfig::from_text("file.toml", &text, &[]).expect("a stack");
+            let error = Plan::new(&config, &BuildOptions::simulate(1)).map(|_| ()).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! `workloads/synthetic/` and embedded here. A recipe and a seed give the same requests on every platform. Nothing
 //! generated here is a real trace: readers label it [`SourceKind::Synthetic`](super::SourceKind::Synthetic).
 
+mod changed;
 mod history;
 mod layout;
 mod plain;
@@ -12,6 +13,7 @@ mod shares;
 mod updates;
 mod volume;
 mod volume_check;
+mod zone_mix;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,14 +25,17 @@ pub use plain::{OneBlock, PlainLoad, ReadHot, Sequential, UniformRandom};
 pub use shares::{PublishedShares, ShareLocality, Shares};
 pub use updates::{PublishedUpdates, UpdateLocality, Updates};
 pub use volume::{Locality, PublishedVolume, Volume};
+pub use zone_mix::ZoneMix;
 
 use super::{TraceError, TraceRecord};
+use changed::changed;
 use history::HistoryRecords;
 use imbrex_drives::toml_error::read_text;
 use plain::PlainRecords;
 use shares::ShareRecords;
 use updates::UpdateRecords;
 use volume::VolumeRecords;
+use zone_mix::ZoneMixRecords;
 
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {
@@ -57,6 +62,12 @@ const SHIPPED: &[(&str, &str)] = shipped![
     "hwsr-usr0",
     "hwsr-usr1",
     "hwsr-wdev0",
+    "idler-mix",
+    "idler-prn1",
+    "idler-proj1",
+    "idler-proj2",
+    "idler-usr1",
+    "idler-usr2",
     "mds-like",
     "one-block",
     "prn-like",
@@ -108,6 +119,8 @@ pub enum Model {
     Shares(Box<Shares>),
     /// Table `[history]`: requests that repeat their own history.
     History(Box<History>),
+    /// Table `[zone-mix]`: requests to the zones of a host-aware drive.
+    ZoneMix(Box<ZoneMix>),
     /// One of the plain loads for benchmarks.
     Plain(PlainLoad),
 }
@@ -122,6 +135,7 @@ struct RecipeFile {
     updates: Option<Updates>,
     shares: Option<Shares>,
     history: Option<History>,
+    zone_mix: Option<ZoneMix>,
     uniform_random: Option<UniformRandom>,
     sequential: Option<Sequential>,
     one_block: Option<OneBlock>,
@@ -153,8 +167,8 @@ impl Recipe {
         Self::parse(name_or_path, &text)
     }
 
-    /// The recipe of a trace path such as `synthetic:wdev-like`, or `synthetic:wdev-like/16` at a sixteenth; none for
-    /// the path of a file.
+    /// The recipe of a trace path such as `synthetic:wdev-like`, or `synthetic:wdev-like/16` at a sixteenth, or
+    /// `synthetic:idler-mix?zones=8&requests=1000/16` with other values of its table; none for the path of a file.
     ///
     /// # Errors
     /// As [`load`](Self::load) and [`scaled`](Self::scaled).
@@ -167,8 +181,16 @@ impl Recipe {
             .rsplit_once('/')
             .and_then(|(name, scale)| Some((name, scale.parse::<f64>().ok()?)));
         match scaled {
-            Some((name, scale)) => Self::load(name)?.scaled(scale).map(Some),
-            None => Self::load(recipe).map(Some),
+            Some((name, scale)) => Self::load_changed(name)?.scaled(scale).map(Some),
+            None => Self::load_changed(recipe).map(Some),
+        }
+    }
+
+    /// The recipe of a name, or a path, with `?KEY=VALUE&KEY=VALUE` behind it for values that it has in place of its own.
+    fn load_changed(text: &str) -> Result<Self, TraceError> {
+        match text.split_once('?') {
+            None => Self::load(text),
+            Some((name, changes)) => changed(&Self::load(name)?, changes),
         }
     }
 
@@ -184,6 +206,7 @@ impl Recipe {
             file.updates.map(|updates| Model::Updates(Box::new(updates))),
             file.shares.map(|shares| Model::Shares(Box::new(shares))),
             file.history.map(|history| Model::History(Box::new(history))),
+            file.zone_mix.map(|load| Model::ZoneMix(Box::new(load))),
             file.uniform_random.map(|load| Model::Plain(PlainLoad::UniformRandom(load))),
             file.sequential.map(|load| Model::Plain(PlainLoad::Sequential(load))),
             file.one_block.map(|load| Model::Plain(PlainLoad::OneBlock(load))),
@@ -194,8 +217,8 @@ impl Recipe {
         .collect();
         if models.len() != 1 {
             return Err(problem(format!(
-                "{} model tables; accepted: exactly one of [volume], [updates], [shares], [history], [uniform-random], [sequential], \
-                 [one-block], [read-hot]",
+                "{} model tables; accepted: exactly one of [volume], [updates], [shares], [history], [zone-mix], [uniform-random], \
+                 [sequential], [one-block], [read-hot]",
                 models.len()
             )));
         }
@@ -227,6 +250,7 @@ impl Recipe {
             Model::Updates(updates) => Model::Updates(Box::new(updates.scaled(factor))),
             Model::Shares(shares) => Model::Shares(Box::new(shares.scaled(factor))),
             Model::History(history) => Model::History(Box::new(history.scaled(factor))),
+            Model::ZoneMix(load) => Model::ZoneMix(Box::new(load.scaled(factor))),
             Model::Plain(load) => Model::Plain(load.scaled(factor)),
         };
         if let Some(reason) = model.problem() {
@@ -235,7 +259,7 @@ impl Recipe {
         Ok(Self { model, scale: self.scale * factor, ..self.clone() })
     }
 
-    /// The text the recipe was read from, assumed parameters included; print it with every result.
+    /// The text the recipe was read from, and what was changed in it, assumed parameters included; print it with every result.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -261,6 +285,9 @@ impl Recipe {
             Model::History(history) => {
                 Generator::History(Box::new(HistoryRecords::new(history, self.seed)))
             }
+            Model::ZoneMix(load) => {
+                Generator::ZoneMix(Box::new(ZoneMixRecords::new(load, self.seed)))
+            }
             Model::Plain(load) => Generator::Plain(PlainRecords::new(load.clone(), self.seed)),
         })
     }
@@ -273,6 +300,7 @@ impl Model {
             Self::Updates(updates) => updates.problem(),
             Self::Shares(shares) => shares.problem(),
             Self::History(history) => history.problem(),
+            Self::ZoneMix(load) => load.problem(),
             Self::Plain(load) => load.problem(),
         }
     }
@@ -288,6 +316,7 @@ enum Generator {
     Updates(Box<UpdateRecords>),
     Shares(Box<ShareRecords>),
     History(Box<HistoryRecords>),
+    ZoneMix(Box<ZoneMixRecords>),
     Plain(PlainRecords),
 }
 
@@ -299,6 +328,7 @@ impl SyntheticRecords {
             Generator::Updates(records) => records.device_bytes(),
             Generator::Shares(records) => records.device_bytes(),
             Generator::History(records) => records.device_bytes(),
+            Generator::ZoneMix(records) => records.device_bytes(),
             Generator::Plain(records) => records.device_bytes(),
         }
     }
@@ -313,6 +343,7 @@ impl Iterator for SyntheticRecords {
             Generator::Updates(records) => records.next(),
             Generator::Shares(records) => records.next(),
             Generator::History(records) => records.next(),
+            Generator::ZoneMix(records) => records.next(),
             Generator::Plain(records) => records.next(),
         }
     }

@@ -15,6 +15,8 @@
 
 use super::cleaning_policy::CleaningPolicy;
 use super::rewrite::Rewrite;
+use crate::activity::Activity;
+use crate::layer::Context;
 use crate::units::{Duration, Instant};
 use alloc::collections::VecDeque;
 
@@ -27,6 +29,8 @@ pub(super) struct Cleaner {
     /// A rewrite has failed since the last request: the next one is not tried before another.
     has_failed: bool,
     blocking: Blocking,
+    /// What those who watch were told that goes on: cleaning for want of room, and in idle time.
+    told: [bool; 2],
 }
 
 /// A clean for want of room that is going on.
@@ -46,7 +50,13 @@ struct Blocking {
 impl Cleaner {
     /// Nothing is being cleaned.
     pub fn new(policy: CleaningPolicy) -> Cleaner {
-        Cleaner { policy, is_idle: false, has_failed: false, blocking: Blocking::default() }
+        Cleaner {
+            policy,
+            is_idle: false,
+            has_failed: false,
+            blocking: Blocking::default(),
+            told: [false; 2],
+        }
     }
 
     /// A request has arrived, which ends idle time.
@@ -68,6 +78,36 @@ impl Cleaner {
     /// A rewrite has failed.
     pub fn rewrite_failed(&mut self) {
         self.has_failed = true;
+    }
+
+    /// Tells those who watch what goes on, where that has changed.
+    #[inline]
+    pub fn tell(&mut self, rewrite: Option<&Rewrite>, ctx: &mut Context<'_>) {
+        let cleans = |it: &Rewrite| it.pace.is_idle && !it.pace.is_paused;
+        let now = [self.blocking.is_on, rewrite.is_some_and(cleans)];
+        if now != self.told {
+            self.tell_change(now, ctx);
+        }
+    }
+
+    /// Nothing goes on any more.
+    pub fn tell_end(&mut self, ctx: &mut Context<'_>) {
+        self.tell_change([false; 2], ctx);
+    }
+
+    #[cold]
+    fn tell_change(&mut self, now: [bool; 2], ctx: &mut Context<'_>) {
+        let activities = [Activity::BlockingCleaning, Activity::IdleCleaning];
+        for (activity, (is_on, was_on)) in
+            activities.into_iter().zip(now.into_iter().zip(self.told))
+        {
+            match (was_on, is_on) {
+                (false, true) => ctx.begin_activity(activity),
+                (true, false) => ctx.end_activity(activity),
+                _ => {}
+            }
+        }
+        self.told = now;
     }
 
     /// True when a rewrite may do its next step.

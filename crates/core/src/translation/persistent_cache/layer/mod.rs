@@ -334,6 +334,7 @@ impl Layer for PersistentCache {
         let (settings, bands) = (self.shape.settings.clone(), Arc::clone(&self.shape.bands));
         let new = PersistentCache::new(settings, bands, &self.below);
         let (new, _) = new.expect("settings and a disk of which one was made before");
+        self.cleaner.tell_end(ctx);
         let old = core::mem::replace(self, new);
         let (Some(set), true) = (old.set, self.shape.conduct.verifies) else {
             // It has been opened, and keeps nothing.

@@ -79,6 +79,7 @@ impl PersistentCache {
             let has_resumed = self.resume_rewrite(ctx);
             let has_heard = self.take_ledger_events(ctx);
             if !self.requests.has_granted() && !has_heard && !has_resumed {
+                self.cleaner.tell(self.rewriter.current(), ctx);
                 return;
             }
         }
