@@ -102,9 +102,9 @@ impl Expression {
 fn tokens(text: &str) -> Result<Vec<String>, String> {
     let mut tokens = Vec::new();
     let mut word = String::new();
-    let mut in_brackets = false;
+    let mut depth = 0u32;
     for c in text.chars() {
-        let ends = !in_brackets && (c.is_whitespace() || c == '(' || c == ')');
+        let ends = depth == 0 && (c.is_whitespace() || c == '(' || c == ')');
         if ends {
             if !word.is_empty() {
                 tokens.push(std::mem::take(&mut word));
@@ -115,13 +115,13 @@ fn tokens(text: &str) -> Result<Vec<String>, String> {
             continue;
         }
         match c {
-            '[' => in_brackets = true,
-            ']' => in_brackets = false,
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
             _ => {}
         }
         word.push(c);
     }
-    if in_brackets {
+    if depth > 0 {
         return Err("a `[` without its `]`".to_string());
     }
     if !word.is_empty() {
@@ -185,6 +185,20 @@ fn operand(rest: &mut &[String]) -> Result<Expression, String> {
     }
 }
 
+/// Where a character stands that is in no further brackets: a swept value may be a list.
+fn outside_brackets(text: &str, wanted: char) -> impl Iterator<Item = usize> {
+    let mut depth = 0u32;
+    text.char_indices().filter_map(move |(at, c)| {
+        let is_outside = depth == 0;
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (is_outside && c == wanted).then_some(at)
+    })
+}
+
 fn quantity(word: &str) -> Result<Quantity, String> {
     let wrong = || {
         format!(
@@ -198,12 +212,13 @@ fn quantity(word: &str) -> Result<Quantity, String> {
             (system, "", path)
         }
         Some((system, rest)) => {
-            let (at, path) = rest.split_once(']').ok_or_else(wrong)?;
-            (system, at, path.strip_prefix('.').ok_or_else(wrong)?)
+            let end = outside_brackets(rest, ']').next().ok_or_else(wrong)?;
+            (system, &rest[..end], rest[end + 1..].strip_prefix('.').ok_or_else(wrong)?)
         }
     };
-    let at = at
-        .split(',')
+    let commas = outside_brackets(at, ',').chain([at.len()]);
+    let at = commas
+        .scan(0, |from, comma| Some(&at[core::mem::replace(from, comma + 1)..comma]))
         .filter(|pair| !pair.trim().is_empty())
         .map(|pair| {
             let (key, value) = pair.split_once('=').ok_or_else(wrong)?;
@@ -253,6 +268,12 @@ mod tests {
         assert_eq!(quantity.path, ["io_time_s", "total"]);
         let at = [("capacity", "5 %"), ("cache.zone", "2MiB")];
         assert_eq!(quantity.at, at.map(|(k, v)| (k.to_string(), v.to_string())));
+        let list = Expression::parse("1 - at-ic[at_ic=[5.0, 2.0], idle_after=1 s].finish_s");
+        let Ok(Expression::Binary(_, Operator::Subtract, list)) = list else { panic!("{list:?}") };
+        let Expression::Quantity(quantity) = *list else { panic!("{list:?}") };
+        let at = [("at_ic", "[5.0, 2.0]"), ("idle_after", "1 s")];
+        assert_eq!(quantity.at, at.map(|(k, v)| (k.to_string(), v.to_string())));
+        assert_eq!(quantity.path, ["finish_s"]);
     }
 
     #[test]

@@ -299,9 +299,11 @@ fn is_key(swept: &str, short: &str) -> bool {
     swept == short || swept.rsplit('.').next() == Some(short)
 }
 
-/// True for equal texts and equal numbers.
+/// True for equal texts, whatever blanks a list has, and equal numbers.
 fn same(a: &str, b: &str) -> bool {
-    a == b || matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+    let without_blanks = |text: &str| text.replace(' ', "");
+    without_blanks(a) == without_blanks(b)
+        || matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// What was found on a workload, as values that keys lead into.

@@ -487,6 +487,6 @@ fn figures_are_found_by_name_and_the_nearest_is_suggested() {
     let error = figures(Some("poer"), None).unwrap_err().to_string();
     assert_eq!(
         error,
-        "unknown paper `poer`; did you mean `pore`? (known: pore, ride, hwsr, raid4smr, headmove)"
+        "unknown paper `poer`; did you mean `pore`? (known: pore, ride, hwsr, raid4smr, headmove, idler)"
     );
 }

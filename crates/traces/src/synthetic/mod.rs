@@ -149,10 +149,14 @@ impl Recipe {
     }
 
     /// Loads a shipped recipe by name, or a recipe file by path (anything with a `/` or that ends in `.toml`).
+    /// `?KEY=VALUE&KEY=VALUE` behind it are values that it has in the place of its own.
     ///
     /// # Errors
-    /// The name is not known, the file cannot be read, or its text is not a possible recipe.
+    /// The name is not known, the file cannot be read, or its text is not a possible recipe; or it has no such key.
     pub fn load(name_or_path: &str) -> Result<Self, TraceError> {
+        if let Some((name, changes)) = name_or_path.split_once('?') {
+            return changed(&Self::load(name)?, changes);
+        }
         if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
             return Self::parse(name_or_path, text);
         }
@@ -181,16 +185,8 @@ impl Recipe {
             .rsplit_once('/')
             .and_then(|(name, scale)| Some((name, scale.parse::<f64>().ok()?)));
         match scaled {
-            Some((name, scale)) => Self::load_changed(name)?.scaled(scale).map(Some),
-            None => Self::load_changed(recipe).map(Some),
-        }
-    }
-
-    /// The recipe of a name, or a path, with `?KEY=VALUE&KEY=VALUE` behind it for values that it has in place of its own.
-    fn load_changed(text: &str) -> Result<Self, TraceError> {
-        match text.split_once('?') {
-            None => Self::load(text),
-            Some((name, changes)) => changed(&Self::load(name)?, changes),
+            Some((name, scale)) => Self::load(name)?.scaled(scale).map(Some),
+            None => Self::load(recipe).map(Some),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The loads of Idler (IEEE TC 2020): writes out of sequence over a number of zones, writes in sequence, and reads.
 //!
-//! A write out of sequence falls anywhere in any of the zones. A write in sequence goes on where the last one ended, in the
-//! range before the first of these zones: on a host-aware drive the conventional zones lie there, so it goes home, as at a
-//! write pointer. A read falls anywhere in the zones. Each share is kept exactly: whichever lags most comes next.
+//! A write out of sequence falls anywhere in any of the zones. A write in sequence goes on where the last one ended, from
+//! the start of the device to the end of its conventional zones and again: there it goes home, as at a write pointer. A
+//! read falls anywhere in the zones. Each share is kept exactly: whichever lags most comes next.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,8 +32,12 @@ pub struct ZoneMix {
     pub zones: u64,
     /// Size of a zone, MiB.
     pub zone_mib: u64,
-    /// The first of them; those before it take the writes in sequence.
+    /// How much of each zone, from its start, requests fall in.
+    pub used_percent: f64,
+    /// The first of them.
     pub first_zone: u64,
+    /// Zones at the start of the device that take the writes in sequence.
+    pub conventional_zones: u64,
     /// Requests go from zone to zone; without it each falls in any.
     #[serde(default)]
     pub in_turn: bool,
@@ -54,6 +58,9 @@ impl ZoneMix {
             ("non_sequential_percent", self.non_sequential_percent),
             ("sequential_percent", self.sequential_percent),
         ];
+        if !(0.0..=100.0).contains(&self.used_percent) {
+            return Some(format!("used_percent is {}; accepted: 0 to 100", self.used_percent));
+        }
         for (name, share) in shares {
             if !(0.0..=100.0).contains(&share) {
                 return Some(format!("{name} is {share}; accepted: 0 to 100"));
@@ -69,17 +76,20 @@ impl ZoneMix {
             ("requests", self.requests, 0, REQUESTS_MAX),
             ("zones", self.zones, 1, 1 << 20),
             ("zone_mib", self.zone_mib, 1, 1 << 20),
-            ("first_zone", self.first_zone, 1, 1 << 20),
+            ("first_zone", self.first_zone, 0, 1 << 20),
+            ("conventional_zones", self.conventional_zones, 1, 1 << 20),
         ];
         for (name, value, least, most) in counts {
             if !(least..=most).contains(&value) {
                 return Some(format!("{name} is {value}; accepted: {least} to {most}"));
             }
         }
-        let zone_bytes = (self.zone_mib << 20) as f64;
+        let half = self.used_bytes() as f64 / 2.0;
         for (name, bytes) in [("write_bytes", self.write_bytes), ("read_bytes", self.read_bytes)] {
-            if !(BLOCK_BYTES as f64..=zone_bytes / 2.0).contains(&bytes) {
-                return Some(format!("{name} is {bytes}; accepted: 4096 to half a zone"));
+            if !(BLOCK_BYTES as f64..=half).contains(&bytes) {
+                return Some(format!(
+                    "{name} is {bytes}; accepted: 4096 to half of the used part of a zone, {half}"
+                ));
             }
         }
         let [least, most] = self.interval_us;
@@ -92,13 +102,19 @@ impl ZoneMix {
         self.zone_mib << 20
     }
 
+    /// How much of a zone is used, in whole blocks.
+    fn used_bytes(&self) -> u64 {
+        let bytes = (self.zone_bytes() as f64 * self.used_percent / 100.0) as u64;
+        bytes / BLOCK_BYTES * BLOCK_BYTES
+    }
+
     fn first_byte(&self) -> u64 {
         self.first_zone * self.zone_bytes()
     }
 
     /// Size of the smallest device the requests fit on, bytes.
     pub(super) fn device_bytes(&self) -> u64 {
-        self.first_byte() + self.zones * self.zone_bytes()
+        (self.first_zone + self.zones).max(self.conventional_zones) * self.zone_bytes()
     }
 }
 
@@ -141,7 +157,7 @@ impl ZoneMixRecords {
             true => (self.issued - 1) % zones,
             false => self.random.below(zones),
         };
-        let block = self.random.below((zone_bytes - bytes) / BLOCK_BYTES + 1);
+        let block = self.random.below((load.used_bytes() - bytes) / BLOCK_BYTES + 1);
         first + zone * zone_bytes + block * BLOCK_BYTES
     }
 
@@ -186,7 +202,8 @@ impl Iterator for ZoneMixRecords {
         let (operation, offset) = match kind {
             0 => (TraceOperation::Write, self.place(bytes)),
             1 => {
-                if self.next_in_sequence + bytes > self.load.first_byte() {
+                let end = self.load.conventional_zones * self.load.zone_bytes();
+                if self.next_in_sequence + bytes > end {
                     self.next_in_sequence = 0;
                 }
                 let offset = self.next_in_sequence;

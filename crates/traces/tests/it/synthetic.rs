@@ -214,7 +214,7 @@ fn bad_recipes_are_refused_with_the_reason() {
     let head = "name = \"x\"\ndescription = \"y\"\nseed = 1\n";
     assert_eq!(
         message("x.toml", head),
-        "x.toml: 0 model tables; accepted: exactly one of [volume], [updates], [shares], [history], [uniform-random], [sequential], [one-block], [read-hot]"
+        "x.toml: 0 model tables; accepted: exactly one of [volume], [updates], [shares], [history], [zone-mix], [uniform-random], [sequential], [one-block], [read-hot]"
     );
     let load = |percent: &str| {
         format!(
