@@ -8,6 +8,7 @@
 use crate::array::status::ArrayStatus;
 use crate::counters::Counts;
 use crate::extent::Extent;
+use crate::idle_control::ControlStatus;
 use crate::node::NodeId;
 use crate::units::Duration;
 use alloc::boxed::Box;
@@ -48,6 +49,11 @@ pub enum CommandKind {
     Rebuild(Option<Rate>),
     /// An array: read everything and compare it. Without a rate as fast as it goes.
     Scrub(Option<Rate>),
+    /// A controller: hold requests as its policy says, or let all of them pass.
+    Switch {
+        /// It holds them.
+        is_on: bool,
+    },
     /// A disk that is served: break it in a way.
     Fault(Fault),
 }
@@ -70,7 +76,7 @@ pub enum Fault {
 }
 
 /// How a node is.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct NodeStatus {
     /// It is lost to the nodes above.
     pub is_lost: bool,
@@ -82,6 +88,8 @@ pub struct NodeStatus {
     pub above: Vec<(NodeId, Without)>,
     /// How the array is that the node is.
     pub array: Option<ArrayStatus>,
+    /// How the controller is that the node is.
+    pub controller: Option<ControlStatus>,
 }
 
 /// What becomes of a node without one of those below it.
@@ -123,7 +131,7 @@ impl fmt::Display for CommandError {
 }
 
 /// How far a command has come.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum CommandState {
     /// It goes on.
     Progress {
@@ -137,7 +145,7 @@ pub enum CommandState {
 }
 
 /// What is said of a command.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct CommandReply {
     /// Which command.
     pub id: CommandId,

@@ -10,6 +10,7 @@ use crate::command::{
 use crate::counters::{Counter, Gauge};
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::idle_control::ControlStatus;
 use crate::label::{Labels, Mark};
 use crate::lifecycle::{OpenError, Start};
 use crate::notice::Notice;
@@ -104,6 +105,11 @@ pub trait Layer {
     /// How the array is that the layer is; `None` of another layer. `is_lost` is true of a port with a lost
     /// node behind it. It is asked as [`status`](Self::status) is.
     fn array(&self, _now: Instant, _is_lost: &dyn Fn(Port) -> bool) -> Option<ArrayStatus> {
+        None
+    }
+
+    /// How the controller is that the layer is; `None` of another layer. It is asked as [`status`](Self::status) is.
+    fn controller(&self) -> Option<ControlStatus> {
         None
     }
 

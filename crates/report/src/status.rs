@@ -40,6 +40,9 @@ pub fn node_status(told: &Value) -> String {
     for line in array_lines(&told["array"]) {
         text += &format!("  {line}\n");
     }
+    for line in controller_lines(&told["controller"]) {
+        text += &format!("  {line}\n");
+    }
     for line in facts(told) {
         text += &format!("  {line}\n");
     }
@@ -82,6 +85,30 @@ fn array_lines(array: &Value) -> Vec<String> {
         lines.push(format!("unreadable: {} blocks, from {}", count(unreadable), runs.join(", ")));
     }
     lines.extend(all("next").map(|words| format!("next: {}", word(words))));
+    lines
+}
+
+/// What a controller tells: its policy and phase, and of one with books what they say.
+fn controller_lines(controller: &Value) -> Vec<String> {
+    if !controller.is_object() {
+        return Vec::new();
+    }
+    let state = match controller["is_on"] == true {
+        true => "on",
+        false => "off",
+    };
+    let policy = word(&controller["policy"]);
+    let (phase, held) = (word(&controller["phase"]), number_of(&controller["held"]));
+    let mut lines = vec![
+        format!("controller: {policy}, {state}"),
+        format!("phase: {phase}, {} requests held", count(held)),
+    ];
+    if let Some(used) = controller["used"].as_f64() {
+        lines.push(format!("media cache in use (U): {} %", percent(Some(used))));
+    }
+    if let Some(idle_s) = controller["idle_s"].as_f64() {
+        lines.push(format!("idle period decided last (L): {idle_s} s"));
+    }
     lines
 }
 
@@ -248,6 +275,31 @@ array: in use
   next: write them again
 ";
         assert_eq!(node_status(&array), lines);
+        let mut controller = json!({
+            "node": "controller",
+            "is_lost": false,
+            "facts": {},
+            "controller": {
+                "policy": "idler", "is_on": true, "phase": "draining", "used": 0.8125, "idle_s": 0.3, "held": 1200,
+            },
+        });
+        let lines = "\
+controller: in use
+  controller: idler, on
+  phase: draining, 1,200 requests held
+  media cache in use (U): 81.2 %
+  idle period decided last (L): 0.3 s
+";
+        assert_eq!(node_status(&controller), lines);
+        controller["controller"] = json!({
+            "policy": "at-ic", "is_on": false, "phase": "execution", "used": null, "idle_s": null, "held": 0,
+        });
+        let lines = "\
+controller: in use
+  controller: at-ic, off
+  phase: execution, 0 requests held
+";
+        assert_eq!(node_status(&controller), lines);
         let times = json!({"mean": 0.25, "p50": 0.2, "p99": 1.5, "p99_9": 2.0, "max": 123.4});
         let none = json!({"mean": null, "p50": null, "p99": null, "p99_9": null, "max": null});
         let device = json!({

@@ -43,6 +43,10 @@ pub enum NodeCommand {
     Rebuild(RateArgs),
     /// An array: read everything and compare it
     Scrub(RateArgs),
+    /// A controller: let all requests pass, those that are held too, until `on` or the next start
+    Off,
+    /// A controller that is off: hold requests again as its policy says
+    On,
     /// A disk, with `serve --allow-faults`: fail reads of these blocks, or all
     FailReads {
         /// Blocks of 4096 bytes of the disk, the last one not counted

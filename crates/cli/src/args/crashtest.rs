@@ -11,7 +11,7 @@ const POINTS: u64 = 500;
 pub struct CrashtestArgs {
     /// The stack: one that ships for the search on tiny disks (pore, lru, lru-band, ride, smr-only,
     /// smr-two-ports, split, lru-cmr, cache-over-cache, two-on-one, hwsr, s-block, segments-only, s-block-only,
-    /// striped, spanned, raid1, raid1-three, raid1-four, raid4smr, raid4smr-spare; with --members cmr-only too), or the path of any stack file that `create` takes,
+    /// striped, spanned, raid1, raid1-three, raid1-four, raid4smr, raid4smr-spare, idler; with --members cmr-only too), or the path of any stack file that `create` takes,
     /// in which a table [draw] may list values of keys of which each seed draws one
     #[arg(long, value_name = "NAME|FILE", default_value = "pore")]
     pub stack: String,

@@ -86,6 +86,8 @@ fn request(args: &ControlArgs) -> Result<Value, Failure> {
         }
         NodeCommand::Rebuild(args) => ("rebuild", Some("rate"), json!(args.rate)),
         NodeCommand::Scrub(args) => ("scrub", Some("rate"), json!(args.rate)),
+        NodeCommand::Off => ("off", None, Value::Null),
+        NodeCommand::On => ("on", None, Value::Null),
         NodeCommand::FailReads { blocks } => ("fail-reads", Some("blocks"), json!(blocks)),
         NodeCommand::FailWrites { blocks } => ("fail-writes", Some("blocks"), json!(blocks)),
         NodeCommand::Slow { ms } => ("slow", Some("ms"), json!(ms)),

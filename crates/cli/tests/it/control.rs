@@ -100,7 +100,8 @@ fn nodes_of_an_image_are_asked_how_they_are() {
     assert!(said.contains("cannot reach"), "{said}");
 }
 
-/// The help names all commands; a server whose stack has no array takes no `replace`, `rebuild` and `scrub`.
+/// The help names all commands; a server whose stack has no array takes no `replace`, `rebuild` and `scrub`, and one without
+/// a controller no `off` and `on`.
 #[test]
 fn commands_that_no_node_takes_are_not_offered() {
     let help = run(&["control", "--help"]).stdout;
@@ -113,11 +114,13 @@ fn commands_that_no_node_takes_are_not_offered() {
         .collect();
     let faults = ["fail-reads", "fail-writes", "slow", "hang", "corrupt", "heal"];
     let of_arrays = ["replace", "rebuild", "scrub"];
-    let expected = [&["status", "fail"][..], &of_arrays, &faults, &["help"]].concat();
+    let of_controllers = ["off", "on"];
+    let expected =
+        [&["status", "fail"][..], &of_arrays, &of_controllers, &faults, &["help"]].concat();
     assert_eq!(offered, expected);
     let place = Place::new();
     let server = emulated(&place);
-    for command in of_arrays {
+    for command in of_arrays.into_iter().chain(of_controllers) {
         assert_eq!(
             refused(&place, &["cmr", command]),
             format!(

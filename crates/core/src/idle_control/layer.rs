@@ -5,9 +5,10 @@ use super::ghost::{Ghost, Used};
 use super::log::{Decision, DecisionLog, Told};
 use super::sample::Sample;
 use super::settings::{IdleControlSettings, IdlePolicy, IdlerPolicy, OnFlush, TakenSpeed};
+use super::status::{ControlPhase, ControlStatus, PolicyName};
 use crate::activity::Activity;
 use crate::buffer::BufferSlice;
-use crate::command::{CommandId, OnReplacement};
+use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacement};
 use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
 use crate::error::IoError;
@@ -72,6 +73,8 @@ struct IdlerState {
     decider: Decider,
     ghost: Ghost,
     sample: Sample,
+    /// L, as it was decided last.
+    decided: Option<Duration>,
     /// Held requests that were released last and have not ended: nothing is sampled before they have.
     released: u32,
     period: Period,
@@ -102,6 +105,8 @@ pub struct IdleControl {
     /// Held requests with when they came, in order.
     held: VecDeque<(Request, Instant)>,
     phase: Phase,
+    /// It may hold requests. A command changes that, until the layer is built again.
+    is_on: bool,
     /// Since when requests are held.
     held_since: Instant,
     timers: Timers<TIMERS>,
@@ -131,6 +136,7 @@ impl IdleControl {
                 ghost: Ghost::new(policy.ghost.clone()),
                 sample: Sample::new(policy.samples),
                 settings: policy.clone(),
+                decided: None,
                 released: 0,
                 period: Period { worked_before: 1.0, ..Period::default() },
                 has_period: false,
@@ -145,6 +151,7 @@ impl IdleControl {
             passed: Slab::default(),
             held: VecDeque::new(),
             phase: Phase::Execution,
+            is_on: true,
             held_since: Instant::ZERO,
             timers: Timers::default(),
             idler,
@@ -200,6 +207,29 @@ impl IdleControl {
         }
     }
 
+    /// Waits for the end of the time of work, of a policy that has a fixed one.
+    fn begin_execution(&mut self, ctx: &mut Context<'_>) {
+        if let IdlePolicy::AtIc { execution, .. } = self.settings.policy
+            && self.is_on
+        {
+            self.set(Timer::Execution, execution, ctx);
+        }
+    }
+
+    /// Lets requests pass from now on, those that are held too; or holds them again as its policy says. The books go on.
+    fn switch(&mut self, is_on: bool, ctx: &mut Context<'_>) {
+        if core::mem::replace(&mut self.is_on, is_on) == is_on {
+            return;
+        }
+        match is_on {
+            true => self.begin_execution(ctx),
+            false => self.timers.clear(Timer::Execution as usize, ctx),
+        }
+        if self.is_holding() {
+            self.end_hold(ctx);
+        }
+    }
+
     /// What was held goes down, in order, and what comes now passes.
     fn end_hold(&mut self, ctx: &mut Context<'_>) {
         let now = ctx.now();
@@ -215,9 +245,7 @@ impl IdleControl {
         ctx.end_activity(Activity::Hold);
         self.timers.clear(Timer::Idle as usize, ctx);
         self.timers.clear(Timer::HoldMax as usize, ctx);
-        if let IdlePolicy::AtIc { execution, .. } = self.settings.policy {
-            self.set(Timer::Execution, execution, ctx);
-        }
+        self.begin_execution(ctx);
         if let Some(idler) = &mut self.idler {
             let held = now.since(self.held_since.max(idler.period.since));
             idler.period.held += held;
@@ -301,8 +329,13 @@ impl IdleControl {
         if is_holding || ctx.host_is_done() {
             return;
         }
+        if !self.is_on {
+            idler.sample = Sample::new(idler.settings.samples);
+            return;
+        }
         let observed = idler.observe();
         let (regime, idle) = idler.decider.decide(&observed);
+        idler.decided = Some(idle);
         idler.sample = Sample::new(idler.settings.samples);
         let decision = Decision { at: ctx.now(), observed, regime, idle };
         self.log.tell(Told::Decision(decision));
@@ -468,10 +501,48 @@ impl Layer for IdleControl {
         }
     }
 
+    fn takes(&self, kind: CommandKind) -> bool {
+        matches!(kind, CommandKind::Switch { .. })
+    }
+
+    fn command(&mut self, command: Command, ctx: &mut Context<'_>) {
+        let result = match (command.kind, &self.settings.policy) {
+            (CommandKind::Switch { .. }, IdlePolicy::None) => {
+                let words = "the controller has policy = \"none\" and holds nothing, so there is nothing to switch; \
+                             accepted: a controller with another policy";
+                Err(CommandError::NotNow(words.into()))
+            }
+            (CommandKind::Switch { is_on }, _) => {
+                self.switch(is_on, ctx);
+                Ok(())
+            }
+            _ => Err(CommandError::NotTaken),
+        };
+        ctx.answer_command(command.id, result);
+    }
+
+    fn controller(&self) -> Option<ControlStatus> {
+        let idler = self.idler.as_deref();
+        let policy = self.settings.policy.name();
+        Some(ControlStatus {
+            policy,
+            is_on: self.is_on && policy != PolicyName::None,
+            phase: match self.phase {
+                Phase::Execution => ControlPhase::Execution,
+                Phase::Draining { .. } => ControlPhase::Draining,
+                Phase::Idle { .. } => ControlPhase::Idle,
+            },
+            used: idler.map(|idler| idler.ghost.used().most()),
+            idle: match &self.settings.policy {
+                IdlePolicy::AtIc { idle, .. } => Some(*idle),
+                IdlePolicy::None | IdlePolicy::Idler(_) => idler.and_then(|it| it.decided),
+            },
+            held: self.held.len() as u32,
+        })
+    }
+
     fn open(&mut self, _start: Start, ctx: &mut Context<'_>) {
-        if let IdlePolicy::AtIc { execution, .. } = self.settings.policy {
-            self.set(Timer::Execution, execution, ctx);
-        }
+        self.begin_execution(ctx);
         if self.idler.is_some() {
             // The first report is the first that the drive is asked for.
             self.set(Timer::Report, Duration::ZERO, ctx);

@@ -8,6 +8,7 @@
 //! | `sample` | how fast requests come, how long they take, how much of the media cache they fill |
 //! | `decision` | how long the drive is left idle next |
 //! | `log` | what was decided, for whoever watches |
+//! | `status` | how it is, for whoever asks |
 //! | `layer` | holds requests, asks for reports, issues and answers |
 //!
 //! A controller stands above any drive and uses nothing but its interface. Time goes round like this:
@@ -24,9 +25,11 @@ mod layer;
 mod log;
 mod sample;
 mod settings;
+mod status;
 
 pub use decision::{IdlerSettings, Observed, Regime};
 pub use ghost::{GhostEvent, GhostSettings};
 pub use layer::IdleControl;
 pub use log::{Decision, DecisionLog, Told};
 pub use settings::{IdleControlSettings, IdlePolicy, IdlerPolicy, OnFlush, TakenSpeed};
+pub use status::{ControlPhase, ControlStatus, PolicyName};

@@ -123,7 +123,8 @@ impl Stack {
     pub fn status_of(&self, node: NodeId) -> NodeStatus {
         let mut facts = vec![];
         let layer = self.layers[usize::from(node.0)].as_ref();
-        if let Some(layer) = layer.filter(|_| !self.router.is_absent(node)) {
+        let layer = layer.filter(|_| !self.router.is_absent(node));
+        if let Some(layer) = layer {
             layer.status(&mut facts);
         }
         NodeStatus {
@@ -132,6 +133,7 @@ impl Stack {
             counts: Some(Box::new(self.counts(node).clone())),
             above: Vec::new(),
             array: None,
+            controller: layer.and_then(|layer| layer.controller()),
         }
     }
 

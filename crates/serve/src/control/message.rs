@@ -12,12 +12,14 @@ const SLOW_MS_MAX: u64 = 3_600_000;
 /// Keys that every request may have.
 const COMMON_KEYS: [&str; 3] = ["id", "node", "command"];
 /// The commands and the further keys that each may have.
-pub(super) const COMMANDS: [(&str, &[&str]); 11] = [
+pub(super) const COMMANDS: [(&str, &[&str]); 13] = [
     ("status", &[]),
     ("fail", &["force"]),
     ("replace", &["path"]),
     ("rebuild", &["rate"]),
     ("scrub", &["rate"]),
+    ("off", &[]),
+    ("on", &[]),
     ("fail-reads", &["blocks"]),
     ("fail-writes", &["blocks"]),
     ("slow", &["ms"]),
@@ -56,6 +58,8 @@ impl Asked {
                 CommandKind::TakeOut | CommandKind::Fail => "fail",
                 CommandKind::Rebuild(_) => "rebuild",
                 CommandKind::Scrub(_) => "scrub",
+                CommandKind::Switch { is_on: false } => "off",
+                CommandKind::Switch { is_on: true } => "on",
                 CommandKind::Fault(fault) => match fault {
                     Fault::FailReads(_) => "fail-reads",
                     Fault::FailWrites(_) => "fail-writes",
@@ -132,6 +136,8 @@ fn fields(
         "fail" => CommandKind::TakeOut,
         "rebuild" => CommandKind::Rebuild(rate(object)?),
         "scrub" => CommandKind::Scrub(rate(object)?),
+        "off" => CommandKind::Switch { is_on: false },
+        "on" => CommandKind::Switch { is_on: true },
         "fail-reads" => CommandKind::Fault(Fault::FailReads(blocks(object)?)),
         "fail-writes" => CommandKind::Fault(Fault::FailWrites(blocks(object)?)),
         "slow" => CommandKind::Fault(Fault::Slow(delay(object)?)),

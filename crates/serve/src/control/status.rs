@@ -5,11 +5,14 @@ use super::array::{self, ArrayNames, PortNames};
 use super::targets::{ControlNode, Targets};
 use imbrex_core::command::{NodeStatus, Without};
 use imbrex_core::counters::Counts;
+use imbrex_core::idle_control::ControlStatus;
 use imbrex_core::stack::NodeId;
+use imbrex_core::words::Words;
 use serde_json::{Map, Value, json};
 
 /// What a node without a name is called.
 const NO_NAME: &str = "another node";
+const NS_PER_S: f64 = 1e9;
 
 /// What has been counted at a node, by the names of reports.
 pub type NodeFigures = Box<dyn Fn(NodeId, &Counts) -> Vec<(&'static str, u64)>>;
@@ -48,9 +51,25 @@ pub(super) fn of_node(
         if let Some(array) = &status.array {
             told["array"] = array::told(array, &array_names(node, targets), status.is_lost);
         }
+        if let Some(controller) = &status.controller {
+            told["controller"] = told_of_controller(controller);
+        }
         told["when_lost"] = json!(when_lost(node, &status.above, targets));
     }
     told
+}
+
+/// How a controller is, as a client is told.
+fn told_of_controller(status: &ControlStatus) -> Value {
+    let ControlStatus { policy, is_on, phase, used, idle, held } = status;
+    json!({
+        "policy": policy.word(),
+        "is_on": is_on,
+        "phase": phase.word(),
+        "used": used,
+        "idle_s": idle.map(|idle| idle.0 as f64 / NS_PER_S),
+        "held": held,
+    })
 }
 
 /// What an array and the nodes below it are called.

@@ -30,6 +30,7 @@ pub struct ControlNode {
 struct Takes {
     rebuild: bool,
     scrub: bool,
+    switch: bool,
     replace: bool,
 }
 
@@ -59,6 +60,7 @@ impl ControlNode {
             takes: Takes {
                 rebuild: stack.takes(node, CommandKind::Rebuild(None)),
                 scrub: stack.takes(node, CommandKind::Scrub(None)),
+                switch: stack.takes(node, CommandKind::Switch { is_on: true }),
                 replace: disk.is_some_and(|disk| stack.takes_replacement(disk.disk)),
             },
         }
@@ -70,6 +72,7 @@ impl ControlNode {
             "status" => true,
             "rebuild" => self.takes.rebuild,
             "scrub" => self.takes.scrub,
+            "off" | "on" => self.takes.switch,
             "replace" => self.takes.replace,
             // `fail` and the faults.
             _ => self.disk.is_some(),
@@ -142,6 +145,7 @@ impl Targets {
             let names = self.names(|node| node.takes(command));
             let why = match (asked, node.disk) {
                 (Asked::Kind(CommandKind::Rebuild(_) | CommandKind::Scrub(_)), None)
+                | (Asked::Kind(CommandKind::Switch { .. }), None)
                 | (Asked::Replace(_), Some(_)) => format!("takes no `{command}`"),
                 (_, None) => "is no disk".to_owned(),
                 (_, Some(_)) => "is a disk".to_owned(),
@@ -151,7 +155,12 @@ impl Targets {
         match asked {
             Asked::Kind(CommandKind::Fault(fault)) => check_fault(node, *fault, command, commands)?,
             Asked::Replace(_) if commands.replacer.is_none() => return Err(NO_REPLACER.into()),
-            Asked::Kind(CommandKind::Status | CommandKind::TakeOut | CommandKind::Fail) => {}
+            Asked::Kind(
+                CommandKind::Status
+                | CommandKind::TakeOut
+                | CommandKind::Fail
+                | CommandKind::Switch { .. },
+            ) => {}
             _ if commands.is_read_only => {
                 return Err(format!("`{command}` would write, and the device is served read-only"));
             }
@@ -163,7 +172,7 @@ impl Targets {
     /// The commands that some node takes here and now.
     pub fn offered(&self, commands: &Commands) -> Vec<&'static str> {
         let may_be_given = |command: &str| match command {
-            "status" | "fail" => true,
+            "status" | "fail" | "off" | "on" => true,
             "replace" => commands.replacer.is_some() && !commands.is_read_only,
             "rebuild" | "scrub" => !commands.is_read_only,
             _ => commands.faults.is_some(),

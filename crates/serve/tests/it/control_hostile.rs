@@ -25,7 +25,8 @@ fn status(id: u64) -> Value {
 
 /// A line as a client might send it, damaged more or less. It has no end of line in it.
 fn line(rng: &mut Rng) -> Vec<u8> {
-    let commands = ["status", "replace", "rebuild", "scrub", "slow", "corrupt", "", "fail-reads"];
+    let commands =
+        ["status", "replace", "rebuild", "scrub", "slow", "corrupt", "", "fail-reads", "off", "on"];
     let values = [
         json!(null),
         json!(1),

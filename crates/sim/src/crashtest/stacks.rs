@@ -28,7 +28,7 @@ macro_rules! stack {
 
 /// The stacks that ship for the search, by name; the first is the default. Their disks have a few hundred
 /// blocks.
-const READY_MADE: [(&str, &str); 22] = [
+const READY_MADE: [(&str, &str); 23] = [
     stack!("pore"),
     stack!("lru"),
     stack!("lru-band"),
@@ -51,6 +51,7 @@ const READY_MADE: [(&str, &str); 22] = [
     stack!("raid1-four"),
     stack!("raid4smr"),
     stack!("raid4smr-spare"),
+    stack!("idler"),
 ];
 
 /// The names of the stacks that ship for the search.

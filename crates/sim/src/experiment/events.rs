@@ -47,6 +47,10 @@ pub enum EventCommand {
     Rebuild,
     /// An array: read everything and compare it.
     Scrub,
+    /// A controller: let all requests pass.
+    Off,
+    /// A controller that is off: hold requests again as its policy says.
+    On,
 }
 
 impl EventCommand {
@@ -57,6 +61,8 @@ impl EventCommand {
             EventCommand::Replace => "replace",
             EventCommand::Rebuild => "rebuild",
             EventCommand::Scrub => "scrub",
+            EventCommand::Off => "off",
+            EventCommand::On => "on",
         }
     }
 }
@@ -99,6 +105,11 @@ impl EventConfig {
             }
             EventCommand::Rebuild | EventCommand::Scrub if is_disk => {
                 Err(format!("node `{name}` is a disk; accepted by `{command}`: arrays"))
+            }
+            EventCommand::Off | EventCommand::On if !matches!(node, NodeConfig::IdleControl(_)) => {
+                Err(format!(
+                    "node `{name}` is no controller; accepted by `{command}`: nodes of kind \"idle-control\""
+                ))
             }
             _ => Ok(()),
         }
@@ -160,6 +171,8 @@ pub(super) fn events_of<'a>(
             EventCommand::Fail => EventAction::Command(CommandKind::Fail),
             EventCommand::Rebuild => EventAction::Command(CommandKind::Rebuild(rate)),
             EventCommand::Scrub => EventAction::Command(CommandKind::Scrub(rate)),
+            EventCommand::Off => EventAction::Command(CommandKind::Switch { is_on: false }),
+            EventCommand::On => EventAction::Command(CommandKind::Switch { is_on: true }),
             EventCommand::Replace => {
                 let disk = stack.disk_of(node.id)?;
                 let of_node = describe.disks().find(|disk| disk.name() == event.node)?;

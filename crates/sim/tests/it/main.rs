@@ -23,6 +23,7 @@ mod head_movement;
 mod host_managed;
 mod idle_cleaning;
 mod idler;
+mod idler_switched;
 mod keys;
 mod latency_shapes;
 mod le_captured;

@@ -11,7 +11,7 @@ use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
 use imbrex_core::idle_control::{
     Decision, DecisionLog, GhostEvent, GhostSettings, IdleControl, IdleControlSettings, IdlePolicy,
-    IdlerPolicy, IdlerSettings, OnFlush, Regime, TakenSpeed, Told,
+    IdlerPolicy, IdlerSettings, OnFlush, PolicyName, Regime, TakenSpeed, Told,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
 use imbrex_core::words::Words;
@@ -84,18 +84,6 @@ keys! {
         /// Whether each decision and each change of the books stands in the report.
         #[serde(skip_serializing_if = "Option::is_none")]
         log: Option<bool> => "`true`, `false`", "`false`";
-    }
-}
-
-imbrex_core::words! {
-    /// Who decides how long the drive is left idle.
-    pub enum PolicyName {
-        /// Nobody.
-        None = "none",
-        /// Fixed times.
-        AtIc = "at-ic",
-        /// As the media cache fills.
-        Idler = "idler",
     }
 }
 
