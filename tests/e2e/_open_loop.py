@@ -4,6 +4,7 @@ count from the instant at which a request was due.
 fio has `io_submit_mode=offload` for that. With its NBD engine fio 3.33 dies of it (signal 11), and with any other engine it hangs
 in `workqueue_init` at a depth of 8 or more. Without it fio waits, before each pause, for all that it has issued."""
 
+import math
 import random
 import select
 import time
@@ -49,5 +50,4 @@ def run(path, requests):
 
 def percentile(times, share):
     """The least of the times that this share of them does not exceed."""
-    ordered = sorted(times)
-    return ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered) // 1) - 1))]
+    return sorted(times)[max(1, math.ceil(share * len(times))) - 1]

@@ -106,10 +106,8 @@ impl EventConfig {
             EventCommand::Rebuild | EventCommand::Scrub if is_disk => {
                 Err(format!("node `{name}` is a disk; accepted by `{command}`: arrays"))
             }
-            EventCommand::Off | EventCommand::On if !matches!(node, NodeConfig::IdleControl(_)) => {
-                Err(format!(
-                    "node `{name}` is no controller; accepted by `{command}`: nodes of kind \"idle-control\""
-                ))
+            EventCommand::Off | EventCommand::On if is_disk => {
+                Err(format!("node `{name}` is a disk; accepted by `{command}`: controllers"))
             }
             _ => Ok(()),
         }

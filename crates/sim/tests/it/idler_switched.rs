@@ -78,10 +78,10 @@ fn what_has_nothing_to_switch_says_so() {
         "{:?}",
         run.events
     );
-    let text = experiment("idler", "", &[(5, OFF)]).replace("\"controller\"", "\"translation\"");
+    let text = experiment("idler", "", &[(5, OFF)]).replace("\"controller\"", "\"disk\"");
     let error = reported(&text).expect_err("no controller");
     assert!(
-        error.contains("[[event]] 1: node `translation` is no controller; accepted by `off`: "),
+        error.contains("[[event]] 1: node `disk` is a disk; accepted by `off`: controllers"),
         "{error}"
     );
 }
