@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The part of soak_postgresql.py and soak_array_postgresql.py that runs in the guest: PostgreSQL on ext4 on a served stack
-# whose server is killed in the middle of pgbench, several rounds.
+# The part of soak_postgresql.py, soak_array_postgresql.py and soak_idler.py that runs in the guest: PostgreSQL on ext4 on a served
+# stack whose server is killed in the middle of pgbench, several rounds.
 # usage: [SIZE=384MiB] [PHASES='PHASE ...' FIRST='NODE ...' SECOND='NODE ...'] _postgresql_guest.sh IMBREX DATA ROUNDS STACK [NODE.KEY=VALUE ...]
 # PHASES: of a stack whose top is `array`. Before the kill of each round the member in FIRST fails and is replaced and
 # rebuilt under load; then the one in SECOND brings the array into the phase of the round: `healthy`, `degraded`,
@@ -148,6 +148,11 @@ for round in $(seq "$rounds"); do
     control --json array status
     collected=$(sed -n 's/.*"collections":\([0-9]*\).*/\1 band rows were collected; /p' /tmp/control.log)
   fi
+  held=
+  if [ -f "$stack" ] && grep -q '"idle-control"' "$stack"; then
+    control --json controller status
+    held=$(sed -n 's/.*"held_requests":\([0-9]*\).*"idles":\([0-9]*\).*/\2 idle periods, \1 requests were held; /p' /tmp/control.log)
+  fi
   kill -9 "$server"
   wait "$server" 2>/dev/null || true
   # Fails the requests that were in flight, which would wait for the time-out otherwise.
@@ -172,7 +177,7 @@ for round in $(seq "$rounds"); do
   mount /dev/nbd0 "$mountpoint"
   as_postgres pg_ctl -D "$mountpoint/data" -l "$log" -w -t "$patience_s" start >/dev/null
   [ -z "$phase" ] || wait_until_whole
-  said "round $round${phase:+, $phase}: $collected$before transactions seen before the kill, $after after it; checksums, amcheck and e2fsck clean"
+  said "round $round${phase:+, $phase}: $collected$held$before transactions seen before the kill, $after after it; checksums, amcheck and e2fsck clean"
 done
 as_postgres pg_ctl -D "$mountpoint/data" -m fast -w -t "$patience_s" stop >/dev/null
 unmount

@@ -12,6 +12,7 @@
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -98,6 +99,8 @@ def pgbench():
         print(f"pgbench, on_flush = {on_flush}:")
         print(output, flush=True)
         assert output.count("checksums, amcheck and e2fsck clean") == ROUNDS, on_flush
+        idles = [int(count) for count in re.findall(r"(\d+) idle periods, ", output)]
+        assert len(idles) == ROUNDS and all(idles), f"on_flush = {on_flush}: idle periods before the kills: {idles}"
 
 
 need("fio")

@@ -89,7 +89,7 @@ pub struct NodeStatus {
     /// How the array is that the node is.
     pub array: Option<ArrayStatus>,
     /// How the controller is that the node is.
-    pub controller: Option<ControlStatus>,
+    pub controller: Option<Box<ControlStatus>>,
 }
 
 /// What becomes of a node without one of those below it.

@@ -133,7 +133,7 @@ impl Stack {
             counts: Some(Box::new(self.counts(node).clone())),
             above: Vec::new(),
             array: None,
-            controller: layer.and_then(|layer| layer.controller()),
+            controller: layer.and_then(|layer| layer.controller()).map(Box::new),
         }
     }
 
