@@ -53,6 +53,8 @@ pub enum Regime {
     Mid,
     /// Equation 2: U is above `u_high`.
     High,
+    /// None of both: a share of the time.
+    Share,
 }
 
 /// Decides, and remembers the last idle period that was one.

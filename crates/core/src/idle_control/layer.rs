@@ -4,7 +4,10 @@ use super::decision::{Decider, Observed, Regime};
 use super::ghost::{Ghost, Used};
 use super::log::{Decision, DecisionLog, Told};
 use super::sample::Sample;
-use super::settings::{IdleControlSettings, IdlePolicy, IdlerPolicy, OnFlush, TakenSpeed};
+use super::settings::{
+    DecisionSettings, IdleControlSettings, IdlePolicy, IdlerPolicy, OnFlush, TakenSpeed,
+};
+use super::share::{Idled, ShareSettings};
 use super::status::{ControlPhase, ControlStatus, PolicyName};
 use crate::activity::Activity;
 use crate::buffer::BufferSlice;
@@ -66,11 +69,37 @@ enum Passed {
     Report { buffer: BufferSlice },
 }
 
+/// By what is decided.
+#[derive(Debug)]
+enum Deciding {
+    Equations(Decider),
+    Share(ShareSettings),
+}
+
+impl Deciding {
+    fn new(settings: DecisionSettings) -> Deciding {
+        match settings {
+            DecisionSettings::Equations(settings) => Deciding::Equations(Decider::new(settings)),
+            DecisionSettings::Share(settings) => Deciding::Share(settings),
+        }
+    }
+
+    fn decide(&mut self, observed: &Observed, idled: &Idled) -> (Regime, Duration) {
+        match self {
+            Deciding::Equations(decider) => decider.decide(observed),
+            Deciding::Share(settings) => match settings.decide(observed, idled) {
+                Duration::ZERO => (Regime::Low, Duration::ZERO),
+                idle => (Regime::Share, idle),
+            },
+        }
+    }
+}
+
 /// How an Idler decides.
 #[derive(Debug)]
 struct IdlerState {
     settings: IdlerPolicy,
-    decider: Decider,
+    decider: Deciding,
     ghost: Ghost,
     sample: Sample,
     /// L, as it was decided last.
@@ -91,9 +120,15 @@ struct Period {
     since: Instant,
     /// Of it, the time in which requests were held.
     held: Duration,
+    /// The idle time that the drive had, without what it waits before it cleans.
+    cleaning: Duration,
     /// Of the period before: the share of time in which the drive worked, and V_c.
     worked_before: f64,
     cleaned_per_s: Used,
+    /// What was cleaned in a second of the idle time that the drive had, in the last period in which it had some.
+    cleaned_per_idle_s: Option<Used>,
+    /// When requests were held last.
+    worked_since: Instant,
 }
 
 /// A controller above a drive that cleans in idle time. It knows nothing of the drive but what a host can know.
@@ -132,7 +167,7 @@ impl IdleControl {
     ) -> IdleControl {
         let idler = match &settings.policy {
             IdlePolicy::Idler(policy) => Some(Box::new(IdlerState {
-                decider: Decider::new(policy.decision),
+                decider: Deciding::new(policy.decision),
                 ghost: Ghost::new(policy.ghost.clone()),
                 sample: Sample::new(policy.samples),
                 settings: policy.clone(),
@@ -238,6 +273,8 @@ impl IdleControl {
             ctx.count(Counter::IdleNs, idle.0);
             if let Some(idler) = &mut self.idler {
                 idler.ghost.idled(idle);
+                let trigger = idler.settings.ghost.trigger;
+                idler.period.cleaning += Duration(idle.0.saturating_sub(trigger.0));
                 idler.tell_ghost(now, &self.log);
             }
         }
@@ -249,6 +286,7 @@ impl IdleControl {
         if let Some(idler) = &mut self.idler {
             let held = now.since(self.held_since.max(idler.period.since));
             idler.period.held += held;
+            idler.period.worked_since = now;
             idler.released = self.held.len() as u32;
             idler.sample = Sample::new(idler.settings.samples);
         }
@@ -334,14 +372,15 @@ impl IdleControl {
             return;
         }
         let observed = idler.observe();
-        let (regime, idle) = idler.decider.decide(&observed);
+        let idled = idler.idled(ctx.now());
+        let (regime, idle) = idler.decider.decide(&observed, &idled);
         idler.decided = Some(idle);
         idler.sample = Sample::new(idler.settings.samples);
         let decision = Decision { at: ctx.now(), observed, regime, idle };
         self.log.tell(Told::Decision(decision));
         ctx.count(Counter::Decisions, 1);
         match regime {
-            Regime::Low => {}
+            Regime::Low | Regime::Share => {}
             Regime::Mid => ctx.count(Counter::DecisionsMid, 1),
             Regime::High => ctx.count(Counter::DecisionsHigh, 1),
         }
@@ -384,17 +423,35 @@ impl IdlerState {
         if length > Duration::ZERO {
             let held = self.period.held.min(length);
             let per_s = |share: f64| share * 1e9 / length.0 as f64;
+            let cleaning = self.period.cleaning.0 as f64 / 1e9;
+            if cleaning > 0.0 && freed.blocks + freed.entries > 0.0 {
+                let Used { blocks, entries } = freed;
+                self.period.cleaned_per_idle_s =
+                    Some(Used { blocks: blocks / cleaning, entries: entries / cleaning });
+            }
             self.period = Period {
                 since: now,
                 held: Duration::ZERO,
+                cleaning: Duration::ZERO,
                 worked_before: 1.0 - held.0 as f64 / length.0 as f64,
                 cleaned_per_s: Used { blocks: per_s(freed.blocks), entries: per_s(freed.entries) },
+                ..self.period
             };
         }
         let used = self.ghost.used().most();
         ctx.gauge(Gauge::GhostUsed, (used * 1e6) as u64);
         ctx.count(Counter::ReportPeriods, 1);
         log.tell(Told::Period { at: now, used });
+    }
+
+    /// What is known of the idle time that the drive had.
+    fn idled(&self, now: Instant) -> Idled {
+        let used = self.ghost.used();
+        let cleaned = self.period.cleaned_per_idle_s;
+        Idled {
+            since: now.since(self.period.worked_since),
+            cleaned_per_s: cleaned.map(|cleaned| cleaned.of_the_scarcer(used)),
+        }
     }
 
     /// What the next decision is made of.

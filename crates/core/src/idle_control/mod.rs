@@ -7,6 +7,7 @@
 //! | `ghost` | how full the media cache of the drive is, as far as a host can know |
 //! | `sample` | how fast requests come, how long they take, how much of the media cache they fill |
 //! | `decision` | how long the drive is left idle next |
+//! | `share` | the same by other rules, beyond the paper |
 //! | `log` | what was decided, for whoever watches |
 //! | `status` | how it is, for whoever asks |
 //! | `layer` | holds requests, asks for reports, issues and answers |
@@ -25,11 +26,15 @@ mod layer;
 mod log;
 mod sample;
 mod settings;
+mod share;
 mod status;
 
 pub use decision::{IdlerSettings, Observed, Regime};
 pub use ghost::{GhostEvent, GhostSettings};
 pub use layer::IdleControl;
 pub use log::{Decision, DecisionLog, Told};
-pub use settings::{IdleControlSettings, IdlePolicy, IdlerPolicy, OnFlush, TakenSpeed};
+pub use settings::{
+    DecisionSettings, IdleControlSettings, IdlePolicy, IdlerPolicy, OnFlush, TakenSpeed,
+};
+pub use share::{ShareRule, ShareSettings};
 pub use status::{ControlPhase, ControlStatus, PolicyName};

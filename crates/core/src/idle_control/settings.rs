@@ -2,6 +2,7 @@
 
 use super::decision::IdlerSettings;
 use super::ghost::GhostSettings;
+use super::share::ShareSettings;
 use crate::units::Duration;
 
 crate::words! {
@@ -36,15 +37,24 @@ pub enum IdlePolicy {
         /// The idle time after it.
         idle: Duration,
     },
-    /// Idler: as the media cache fills.
+    /// As the media cache fills.
     Idler(IdlerPolicy),
+}
+
+/// By what is decided how long the drive is left idle.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum DecisionSettings {
+    /// Equations 1 and 2: Idler.
+    Equations(IdlerSettings),
+    /// As a share of the time.
+    Share(ShareSettings),
 }
 
 /// What an Idler needs to know.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IdlerPolicy {
     /// How it decides.
-    pub decision: IdlerSettings,
+    pub decision: DecisionSettings,
     /// Requests of a sample (10).
     pub samples: u32,
     /// What V_m is.

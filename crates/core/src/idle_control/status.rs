@@ -1,6 +1,7 @@
 //! How a controller is, for those who ask for the status.
 
-use super::settings::IdlePolicy;
+use super::settings::{DecisionSettings, IdlePolicy};
+use super::share::{ShareRule, ShareSettings};
 use crate::units::Duration;
 
 crate::words! {
@@ -12,6 +13,10 @@ crate::words! {
         AtIc = "at-ic",
         /// As the media cache fills.
         Idler = "idler",
+        /// The shortest idle periods that are enough.
+        Sized = "sized",
+        /// By how much of the media cache is left.
+        Throttle = "throttle",
     }
 
     /// What becomes of requests that arrive.
@@ -31,7 +36,15 @@ impl IdlePolicy {
         match self {
             IdlePolicy::None => PolicyName::None,
             IdlePolicy::AtIc { .. } => PolicyName::AtIc,
-            IdlePolicy::Idler(_) => PolicyName::Idler,
+            IdlePolicy::Idler(policy) => match policy.decision {
+                DecisionSettings::Equations(_) => PolicyName::Idler,
+                DecisionSettings::Share(ShareSettings { rule: ShareRule::Sized, .. }) => {
+                    PolicyName::Sized
+                }
+                DecisionSettings::Share(ShareSettings { rule: ShareRule::Throttle, .. }) => {
+                    PolicyName::Throttle
+                }
+            },
         }
     }
 }

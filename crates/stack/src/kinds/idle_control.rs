@@ -10,8 +10,9 @@ use imbrex_core::counters::{Group, IDLE_CONTROL};
 use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
 use imbrex_core::idle_control::{
-    Decision, DecisionLog, GhostEvent, GhostSettings, IdleControl, IdleControlSettings, IdlePolicy,
-    IdlerPolicy, IdlerSettings, OnFlush, PolicyName, Regime, TakenSpeed, Told,
+    Decision, DecisionLog, DecisionSettings, GhostEvent, GhostSettings, IdleControl,
+    IdleControlSettings, IdlePolicy, IdlerPolicy, IdlerSettings, OnFlush, PolicyName, Regime,
+    ShareRule, ShareSettings, TakenSpeed, Told,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
 use imbrex_core::words::Words;
@@ -31,14 +32,14 @@ keys! {
         /// The drive, or the translation over it.
         below: String => "a translation";
         /// Who decides how long the drive is left idle.
-        policy: Word<PolicyName> => r#"`"none"`: requests pass; `"at-ic"`: after a time of work, a time of nothing; `"idler"`: as the media cache fills"#;
+        policy: Word<PolicyName> => r#"`"none"`: requests pass; `"at-ic"`: after a time of work, a time of nothing; `"idler"`: as the media cache fills; `"sized"`: the shortest idle periods that are enough; `"throttle"`: by how much of the media cache is left"#;
         /// With `at-ic`: seconds of work, and idle seconds after them.
         #[serde(skip_serializing_if = "Option::is_none")]
         at_ic: Option<[f64; 2]> => "two numbers of seconds, above 0 and at most 3600", "needed with `at-ic`";
-        /// With `idler`: the share of the media cache in use below which the drive is left alone.
+        /// With `idler`, `sized` and `throttle`: the share of the media cache in use below which the drive is left alone.
         #[serde(skip_serializing_if = "Option::is_none")]
         u_low: Option<f64> => 0.0..=1.0, "0.1";
-        /// The share above which it must be cleaned.
+        /// With `idler`: the share above which it must be cleaned.
         #[serde(skip_serializing_if = "Option::is_none")]
         u_high: Option<f64> => 0.0..=1.0, "0.8";
         /// The shortest idle period, in seconds.
@@ -47,9 +48,12 @@ keys! {
         /// The longest.
         #[serde(skip_serializing_if = "Option::is_none")]
         l_max_s: Option<f64> => 0.001..=3600.0, "2.0";
-        /// By how much one is longer or shorter than the one before, in seconds.
+        /// With `idler`: by how much one is longer or shorter than the one before, in seconds.
         #[serde(skip_serializing_if = "Option::is_none")]
         l_step_s: Option<f64> => 0.001..=3600.0, "0.1";
+        /// With `sized` and `throttle`: the share of all time that the drive is left idle for at most.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hold_share: Option<f64> => 0.01..=0.9, "0.3";
         /// Requests that are looked at for a decision.
         #[serde(skip_serializing_if = "Option::is_none")]
         samples: Option<u64> => 2..=10_000, "10";
@@ -89,6 +93,8 @@ keys! {
 
 /// What a drive waits where nothing says it: 250 ms (Idler, IEEE TC 2020, table 1).
 const TRIGGER: Duration = Duration::from_ms(250);
+/// What the drive is left idle for at most where nothing says it.
+const HOLD_SHARE: f64 = 0.3;
 /// Blocks of what is taken for a zone where the drive has neither zones nor bands: 256 MiB.
 const ZONE_BLOCKS: BlockCount = BlockCount(65_536);
 
@@ -99,12 +105,13 @@ fn seconds(seconds: f64) -> Duration {
 impl IdleControlConfig {
     /// Finds a key that does nothing under the policy.
     fn check_keys(&self) -> Result<(), ConfigError> {
-        let stated: [(&'static str, bool); 17] = [
+        let stated: [(&'static str, bool); 18] = [
             ("u_low", self.u_low.is_some()),
             ("u_high", self.u_high.is_some()),
             ("l_min_s", self.l_min_s.is_some()),
             ("l_max_s", self.l_max_s.is_some()),
             ("l_step_s", self.l_step_s.is_some()),
+            ("hold_share", self.hold_share.is_some()),
             ("samples", self.samples.is_some()),
             ("vm", self.vm.is_some()),
             ("report_zones_every_s", self.report_zones_every_s.is_some()),
@@ -164,6 +171,19 @@ impl IdleControlConfig {
         Ok(())
     }
 
+    /// By what is decided over a drive that waits so long before it cleans.
+    fn decides(&self, trigger: Duration) -> DecisionSettings {
+        let equations = self.decision();
+        let rule = match self.policy.0 {
+            PolicyName::Sized => ShareRule::Sized,
+            PolicyName::Throttle => ShareRule::Throttle,
+            _ => return DecisionSettings::Equations(equations),
+        };
+        let IdlerSettings { u_low, l_min, l_max, .. } = equations;
+        let hold_share = self.hold_share.unwrap_or(HOLD_SHARE);
+        DecisionSettings::Share(ShareSettings { rule, u_low, l_min, l_max, hold_share, trigger })
+    }
+
     fn decision(&self) -> IdlerSettings {
         let usual = IdlerSettings::default();
         let or = |stated: Option<f64>, usual| stated.map_or(usual, seconds);
@@ -214,11 +234,11 @@ struct OfDrive {
 /// The policies that have a key; nothing where all do.
 fn policies_of(key: &str) -> Option<&'static [PolicyName]> {
     match key {
+        "u_high" | "l_step_s" => Some(&[PolicyName::Idler]),
+        "hold_share" => Some(&[PolicyName::Sized, PolicyName::Throttle]),
         "u_low"
-        | "u_high"
         | "l_min_s"
         | "l_max_s"
-        | "l_step_s"
         | "samples"
         | "vm"
         | "report_zones_every_s"
@@ -227,9 +247,11 @@ fn policies_of(key: &str) -> Option<&'static [PolicyName]> {
         | "entries"
         | "trigger_s"
         | "zone_clean_s"
-        | "log" => Some(&[PolicyName::Idler]),
+        | "log" => Some(&[PolicyName::Idler, PolicyName::Sized, PolicyName::Throttle]),
         "at_ic" => Some(&[PolicyName::AtIc]),
-        "on_flush" | "hold_max_s" => Some(&[PolicyName::AtIc, PolicyName::Idler]),
+        "on_flush" | "hold_max_s" => {
+            Some(&[PolicyName::AtIc, PolicyName::Idler, PolicyName::Sized, PolicyName::Throttle])
+        }
         _ => None,
     }
 }
@@ -337,15 +359,17 @@ impl PlannedControl {
             (PolicyName::AtIc, Some([execution, idle])) => {
                 IdlePolicy::AtIc { execution: seconds(execution), idle: seconds(idle) }
             }
-            (PolicyName::Idler, _) => IdlePolicy::Idler(IdlerPolicy {
-                decision: config.decision(),
-                samples: config.samples.unwrap_or(10) as u32,
-                taken_speed: Word::or(config.vm, TakenSpeed::OfAllTime),
-                ghost,
-                report_every: config
-                    .report_zones_every_s
-                    .map_or(Duration::from_ms(600_000), seconds),
-            }),
+            (PolicyName::Idler | PolicyName::Sized | PolicyName::Throttle, _) => {
+                IdlePolicy::Idler(IdlerPolicy {
+                    decision: config.decides(ghost.trigger),
+                    samples: config.samples.unwrap_or(10) as u32,
+                    taken_speed: Word::or(config.vm, TakenSpeed::OfAllTime),
+                    ghost,
+                    report_every: config
+                        .report_zones_every_s
+                        .map_or(Duration::from_ms(600_000), seconds),
+                })
+            }
             (PolicyName::None | PolicyName::AtIc, _) => IdlePolicy::None,
         })
     }
@@ -459,7 +483,11 @@ const DECISIONS: TableOfKind = TableOfKind {
             "1/s",
             "V_c: the share that was cleaned in a second of the last period.",
         ),
-        Column::new("regime", "", "low, mid or high: below both limits, between them, above."),
+        Column::new(
+            "regime",
+            "",
+            "low, mid or high: below both limits, between them, above; share: an idle period of `sized` or `throttle`.",
+        ),
         Column::new("idle_s", "s", "L: how long the drive is left idle."),
     ],
 };
@@ -487,6 +515,7 @@ fn row_of_decision(decision: &Decision) -> Vec<Cell> {
         Regime::Low => "low",
         Regime::Mid => "mid",
         Regime::High => "high",
+        Regime::Share => "share",
     };
     vec![
         Cell::Number(at.0 as f64 / 1e9),

@@ -2,6 +2,7 @@
 //! another policy would replace.
 
 use super::log::{Holds, Log};
+use super::rewrite::ACCESS;
 use super::settings::{BlockingCleaning, IdleCleaning, OnArrival, PersistentCacheSettings, Victim};
 use super::shape::Shape;
 use crate::map::BandId;
@@ -78,9 +79,17 @@ impl CleaningPolicy {
         self.idle.is_none_or(|idle| idle.resumes)
     }
 
-    /// The band to be cleaned next in idle time; none when the log holds nothing.
-    pub fn idle_victim(&self, log: &mut Log, holds: Holds, shape: &Shape) -> Option<BandId> {
-        match self.idle?.victim {
+    /// The band to be cleaned next in idle time; none when the log holds nothing. `end_of` says where what was written to a
+    /// band ends, in blocks from its start.
+    pub fn idle_victim(
+        &self,
+        log: &mut Log,
+        holds: Holds,
+        shape: &Shape,
+        end_of: impl Fn(BandId) -> u64,
+    ) -> Option<BandId> {
+        let idle = self.idle?;
+        match idle.victim {
             Victim::Fifo => {
                 log.free_superseded(holds);
                 self.oldest_band(log, shape)
@@ -90,6 +99,7 @@ impl CleaningPolicy {
                 lowest.map(|piece| shape.bands.band_of(piece.extent.start))
             }
             Victim::MostDirty => most_dirty_band(log, shape),
+            Victim::Cheapest => cheapest_band(log, shape, &idle, end_of),
         }
     }
 
@@ -124,6 +134,40 @@ impl CleaningPolicy {
     pub fn slice(&self) -> Option<Duration> {
         self.blocking.slice
     }
+}
+
+/// The band that takes the least time for each entry that it frees; of several the lowest.
+fn cheapest_band(
+    log: &Log,
+    shape: &Shape,
+    idle: &IdleCleaning,
+    end_of: impl Fn(BandId) -> u64,
+) -> Option<BandId> {
+    // A band is read and written from its lowest block in the log to the end of what was written.
+    let time_ns = |band: BandId, from: u64, entries: u64| {
+        let chunks = (2 * end_of(band).saturating_sub(from)).div_ceil(shape.chunk_blocks);
+        chunks * idle.chunk_time.0 + (entries + 2) * ACCESS.0
+    };
+    let mut cheapest: Option<(BandId, u64, u64)> = None;
+    let mut offer = |(band, from, entries): (BandId, u64, u64)| {
+        let time_ns = time_ns(band, from, entries);
+        let is_less = |(_, least_ns, of): (BandId, u64, u64)| {
+            u128::from(time_ns) * u128::from(of) < u128::from(least_ns) * u128::from(entries)
+        };
+        if cheapest.is_none_or(is_less) {
+            cheapest = Some((band, time_ns, entries));
+        }
+    };
+    let mut of_band: Option<(BandId, u64, u64)> = None;
+    for piece in log.map().pieces(shape.whole()) {
+        let (band, offset) = shape.band_and_offset(piece.extent.start);
+        match &mut of_band {
+            Some((current, _, entries)) if *current == band => *entries += 1,
+            _ => of_band.replace((band, offset, 1)).into_iter().for_each(&mut offer),
+        }
+    }
+    of_band.into_iter().for_each(&mut offer);
+    cheapest.map(|(band, ..)| band)
 }
 
 /// The band with the most live blocks in the log; of several the lowest.
@@ -195,12 +239,32 @@ mod tests {
         let shape = shape();
         for (victim, band) in [(Victim::Fifo, 2), (Victim::MostDirty, 3), (Victim::Lba, 1)] {
             let policy = policy(victim, OnArrival::Abort);
-            let chosen = policy.idle_victim(&mut log(), Holds::default(), &shape);
+            let chosen = policy.idle_victim(&mut log(), Holds::default(), &shape, |_| 64);
             assert_eq!(chosen, Some(BandId(band)), "{victim:?}");
             let mut empty = Log::new(BlockCount(32), BlockCount(8), None);
-            let none = policy.idle_victim(&mut empty, Holds::default(), &shape);
+            let none = policy.idle_victim(&mut empty, Holds::default(), &shape, |_| 64);
             assert_eq!(none, None);
         }
+    }
+
+    /// Two entries each: band 0 from its start on, band 1 near its end, band 2 in its middle: 64, 4 and 32 blocks.
+    #[test]
+    fn the_cheapest_takes_the_least_time_for_an_entry() {
+        let shape = shape();
+        let cheapest = policy(Victim::Cheapest, OnArrival::Abort);
+        let mut log = Log::new(BlockCount(32), BlockCount(8), None);
+        for start in [0, 4, 64 + 60, 64 + 62, 128 + 32, 128 + 40] {
+            log.append(Extent::new(start, 1));
+        }
+        let chosen = |log: &mut Log, end| {
+            cheapest.idle_victim(log, Holds::default(), &shape, |_| end).map(|band| band.0)
+        };
+        assert_eq!(chosen(&mut log, 64), Some(1));
+        log.supersede(Extent::new(64, 64));
+        assert_eq!(chosen(&mut log, 64), Some(2));
+        // Where little was written accesses are all; those of one entry cost more of them, and of equal ones it is the lowest.
+        log.append(Extent::new(192, 1));
+        assert_eq!(chosen(&mut log, 0), Some(0));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::units::{Duration, Instant};
 
 /// What an access takes beside its transfer: a seek within one area and half a revolution at 5400
 /// to 7200 rpm. *Estimated*; used only to judge whether a band is nearly finished.
-const ACCESS: Duration = Duration::from_ms(12);
+pub(super) const ACCESS: Duration = Duration::from_ms(12);
 
 /// How far a rewrite has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

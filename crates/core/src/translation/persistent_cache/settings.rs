@@ -118,6 +118,8 @@ crate::words! {
         MostDirty = "most-dirty",
         /// The lowest with a live block in the log.
         Lba = "lba",
+        /// The one that takes the least time for each entry of the map that it frees, beyond the paper; of several the lowest.
+        Cheapest = "cheapest",
     }
 
     /// What idle cleaning does when a request arrives.

@@ -9,8 +9,8 @@ use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::extent::Extent;
 use imbrex_core::flush_failure::FlushFailure;
 use imbrex_core::idle_control::{
-    GhostSettings, IdleControl, IdleControlSettings, IdlePolicy, IdlerPolicy, IdlerSettings,
-    OnFlush, TakenSpeed,
+    DecisionSettings, GhostSettings, IdleControl, IdleControlSettings, IdlePolicy, IdlerPolicy,
+    IdlerSettings, OnFlush, TakenSpeed,
 };
 use imbrex_core::layer::Layer;
 use imbrex_core::scheduler::{AreaCLook, Policy, Quota, Scheduler, SchedulerSettings};
@@ -85,7 +85,7 @@ pub fn idle_control(by_its_books: bool) -> Kind {
                 IdlePolicy::AtIc { execution: Duration::from_us(9), idle: Duration::from_us(5) }
             }
             true => IdlePolicy::Idler(IdlerPolicy {
-                decision,
+                decision: DecisionSettings::Equations(decision),
                 samples: 3,
                 taken_speed: TakenSpeed::OfAllTime,
                 ghost,

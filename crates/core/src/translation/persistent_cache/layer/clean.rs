@@ -44,8 +44,12 @@ impl PersistentCache {
             return Some(salvage.band);
         }
         let holds = self.log_holds(ctx);
-        let log = &mut self.blocks.log;
-        let victim = self.cleaner.policy.idle_victim(log, holds, &self.shape);
+        let (log, shape, zones) = (&mut self.blocks.log, &self.shape, self.zones.as_ref());
+        let end_of = |band| match zones {
+            Some(zones) => zones.written_end(band),
+            None => shape.bands.extent_of(band).blocks.0,
+        };
+        let victim = self.cleaner.policy.idle_victim(log, holds, shape, end_of);
         self.gauge_use(ctx);
         victim
     }
