@@ -248,7 +248,7 @@ counters! {
             Flushes("flushes", Number, Sum),
         }
     }
-    /// `write-back-cache`, whatever its policy.
+    /// `write-back-cache`, whatever its policy, and `zone-lru-buffer`.
     WRITE_BACK_CACHE {
         counters {
             /// Blocks of reads looked up in the cache.
@@ -291,14 +291,25 @@ counters! {
             DirtyAllowed("dirty_allowed", Blocks, Present, Sum),
         }
     }
-    /// `write-back-cache` and `read-cache`.
+    /// `zone-lru-buffer`.
+    ZONE_BUFFER {
+        counters {
+            /// Zones of which all buffered blocks left together.
+            ZonesEvicted("zones_evicted", Number, Sum),
+            /// Of these, zones that were put together in flash, reset and rewritten.
+            ZonesRewritten("zones_rewritten", Number, Sum),
+            /// Blocks that were read below because their zone was to be rewritten.
+            RewriteFetchedBlocks("rewrite_fetched_blocks", Blocks, Sum),
+        }
+    }
+    /// `write-back-cache`, `zone-lru-buffer` and `read-cache`.
     CACHED {
         gauges {
             /// Blocks in the cache.
             CachedBlocks("cached_blocks", Blocks, Present, Sum),
         }
     }
-    /// `write-back-cache` and `memory-buffer`.
+    /// `write-back-cache`, `zone-lru-buffer` and `memory-buffer`.
     DIRTY {
         gauges {
             /// Blocks that are newer than the copy below.

@@ -31,12 +31,14 @@ impl PlantedBug {
     pub fn is_searched(self) -> bool {
         // A failure of one operation alone shows the first. The second shows below a buffer whose node
         // below answers before it is durable, and those of the search do not. Who stands on a scheduler orders
-        // what overlaps itself: a scheduler alone shows the third.
+        // what overlaps itself: a scheduler alone shows the third. Zones that are there after a power cut show the
+        // fourth, and no stack that can be served has such yet.
         let is_hidden = matches!(
             self,
             PlantedBug::FailedDestageDropped
                 | PlantedBug::CleanBeforeFlush
                 | PlantedBug::SchedulerIgnoresOrder
+                | PlantedBug::ZoneResetBeforeFlush
         );
         !self.is_of_copies() && !self.is_of_members() && !self.is_of_arrays() && !is_hidden
     }
@@ -102,6 +104,12 @@ planted_bugs! {
     OldLocationReusedEarly = "old-location-reused-early",
     /// A dirty block leaves the cache before it is durable below.
     DirtyDroppedBeforeDestinationFlush = "dirty-dropped-before-destination-flush",
+    /// A cache records where a block lies, and answers, before the data is there.
+    MapBeforeData = "map-before-data",
+    /// A cache does not record that a block has left it.
+    EvictionForgotten = "eviction-forgotten",
+    /// A buffer resets a zone before all of it is durable in flash.
+    ZoneResetBeforeFlush = "zone-reset-before-flush",
     /// A band rewrite drops a log entry that was appended while it ran.
     RemapIgnoresOverwrite = "remap-ignores-overwrite",
     /// A band is rewritten in place without a copy of its old content.

@@ -54,7 +54,7 @@ impl ConfigError {
 }
 
 /// The ready-made stacks, in the order in which they are listed: the compared ones come first.
-const READY_MADE: [(&str, &str); COMPARED + 21] = [
+const READY_MADE: [(&str, &str); COMPARED + 23] = [
     ("cmr-only", include_str!("../../../stacks/cmr-only.toml")),
     ("smr-only", include_str!("../../../stacks/smr-only.toml")),
     ("lru", include_str!("../../../stacks/lru.toml")),
@@ -84,6 +84,8 @@ const READY_MADE: [(&str, &str); COMPARED + 21] = [
     ("host-aware", include_str!("../../../stacks/host-aware.toml")),
     ("at-ic", include_str!("../../../stacks/at-ic.toml")),
     ("idler", include_str!("../../../stacks/idler.toml")),
+    ("idler-buffer", include_str!("../../../stacks/idler-buffer.toml")),
+    ("cmr-buffer", include_str!("../../../stacks/cmr-buffer.toml")),
 ];
 
 /// How many of the ready-made stacks are compared when none is named: those on one drive.

@@ -9,7 +9,7 @@ use super::slots::SlotWaiter;
 use crate::counters::Counter;
 use crate::extent::Extent;
 use crate::layer::Context;
-use crate::operation::Request;
+use crate::operation::{Operation, Request};
 use crate::units::{BlockCount, Lba};
 
 /// The job that is being put together from the blocks of a request, and what the next block must
@@ -54,14 +54,16 @@ impl Admission {
 impl Cache {
     /// A read that fits the cache.
     pub(super) fn read(&mut self, request: Request, ctx: &mut Context<'_>) {
-        let allocating = self.settings.mode == CacheMode::ReadWrite && !ctx.is_read_only();
+        let mode = self.settings.mode;
+        let allocating = mode == CacheMode::ReadWrite && !ctx.is_read_only();
+        let refreshing = mode != CacheMode::WriteOnly && !ctx.is_read_only();
         let mut admission = self.admit(request);
         for index in 0..request.extent.blocks.0 {
             let found = self.cached_entry(admission.lba(index));
             admission.hits += u64::from(found.is_some());
             match found {
                 Some(entry) => {
-                    if allocating {
+                    if refreshing {
                         self.replacement.policy.on_access(
                             entry,
                             AccessKind::Read,
@@ -121,6 +123,7 @@ impl Cache {
             has_more: false,
         };
         let was_miss = job.kind == JobKind::MissRead;
+        self.end_waits_for(id, ctx);
         let own = self.jobs.take_entries(id);
         for entry in &own {
             match was_miss {
@@ -176,6 +179,13 @@ impl Cache {
             }
         }
         self.replacement.victims = newest;
+        self.wait_for_reset(job, request.extent);
+        if let Some(books) = &mut self.rewriting.books {
+            match request.operation {
+                Operation::Zero { .. } => books.zero(request.extent),
+                _ => books.write(request.extent),
+            }
+        }
         self.destages.add(job);
         self.unblock(job, ctx);
     }
@@ -215,7 +225,7 @@ impl Cache {
     }
 
     #[inline]
-    fn cached_entry(&self, lba: Lba) -> Option<u32> {
+    pub(super) fn cached_entry(&self, lba: Lba) -> Option<u32> {
         let entry = self.entries.find(lba)?;
         self.entries.get(entry).is(Flag::Cached).then_some(entry)
     }
@@ -231,17 +241,7 @@ impl Cache {
     ) -> u32 {
         self.make_room(&mut admission.destage, &mut admission.events, ctx);
         let lba = admission.lba(index);
-        let older = self.entries.find(lba);
-        if let Some(older) = older {
-            self.entries.unlink(older);
-        }
-        let id = self.entries.insert(lba);
-        if let Some(older) = older {
-            let older = self.entries.get_mut(older);
-            self.waits.add(older, Event::Gone, Waiter::Successor(id));
-            self.note_wait(Event::Gone);
-            self.entries.get_mut(id).set(Flag::HasOlder);
-        }
+        let id = self.add_entry(lba);
         let slot = self.slots.take();
         let entry = self.entries.get_mut(id);
         match slot {
@@ -253,6 +253,23 @@ impl Cache {
         }
         self.replacement.cached_blocks += 1;
         self.replacement.policy.on_insert(id, lba, kind, &mut admission.events);
+        id
+    }
+
+    /// A new entry as the newest of its block, which waits for an older one to go.
+    #[inline]
+    pub(super) fn add_entry(&mut self, lba: Lba) -> u32 {
+        let older = self.entries.find(lba);
+        if let Some(older) = older {
+            self.entries.unlink(older);
+        }
+        let id = self.entries.insert(lba);
+        if let Some(older) = older {
+            let older = self.entries.get_mut(older);
+            self.waits.add(older, Event::Gone, Waiter::Successor(id));
+            self.note_wait(Event::Gone);
+            self.entries.get_mut(id).set(Flag::HasOlder);
+        }
         id
     }
 
@@ -322,6 +339,7 @@ impl Cache {
     ) {
         let job = self.join_run(admission, JobKind::MissRead, index, NONE, false, ctx);
         let Some(id) = newcomer else {
+            self.wait_for_reset(job, Extent { start: admission.lba(index), blocks: BlockCount(1) });
             if let Some(leaving) = self.entries.find(admission.lba(index)) {
                 self.block_on(job, leaving, Event::Gone);
             }

@@ -16,7 +16,7 @@ use crate::units::Lba;
 use core::mem;
 
 /// Blocks written below in one operation (4 MiB), which bounds the buffer.
-const DESTAGE_RUN_BLOCKS_MAX: u64 = 1024;
+pub(super) const DESTAGE_RUN_BLOCKS_MAX: u64 = 1024;
 
 impl Cache {
     /// Evicts until there is room for one block. `open` is the destage that blocks evicted for the
@@ -42,7 +42,10 @@ impl Cache {
             let mut victims = mem::take(&mut self.replacement.victims);
             self.replacement.policy.victims(&mut victims, events);
             assert!(!victims.is_empty(), "a full cache without a victim");
-            self.evict(&victims, open, ctx);
+            match self.zone_to_rewrite(&victims) {
+                None => self.evict(&victims, open, ctx),
+                Some(rewrite) => self.evict_by_rewrite(rewrite, open, ctx),
+            }
             victims.clear();
             self.replacement.victims = victims;
         }
@@ -102,6 +105,9 @@ impl Cache {
             });
             *open = Some(job);
             self.add_to_destage(job, id);
+            let block = Extent::new(lba.0, 1);
+            self.wait_for_reset(job, block);
+            self.rewriting.write(block);
             if unsettled {
                 self.block_on(job, id, Event::Settled);
                 if self.destages.is_joined_when_unblocked() {
@@ -128,14 +134,14 @@ impl Cache {
     }
 
     /// A destage without blocks yet, to be put in the queue.
-    fn open_destage(&mut self, first: Lba) -> u32 {
+    pub(super) fn open_destage(&mut self, first: Lba) -> u32 {
         let operation = self.destages.operation;
         let job = self.jobs.open(JobKind::Destage, NONE, operation, Cause::Destage);
         self.jobs.get_mut(job).extent = Extent::new(first.0, 0);
         job
     }
 
-    fn add_to_destage(&mut self, job: u32, id: u32) {
+    pub(super) fn add_to_destage(&mut self, job: u32, id: u32) {
         self.jobs.get_mut(job).extent.blocks.0 += 1;
         self.keep_aside(job, id);
     }
@@ -148,7 +154,7 @@ impl Cache {
                 if job.blocked > 0 {
                     break;
                 }
-                if job.kind == JobKind::BackingWrite {
+                if job.kind != JobKind::Destage {
                     job.ready = true;
                 } else if !self.destages.is_full() {
                     self.read_evicted(id, ctx);
@@ -202,6 +208,9 @@ impl Cache {
             self.jobs.get_mut(id).outstanding = 1;
             self.issue(id, Cache::BACKING, operation, place, ctx);
             return;
+        }
+        if job.kind == JobKind::ZoneReset {
+            return self.make_zone_durable(id, ctx);
         }
         if job.error.is_some() {
             return self.destage_done(id, ctx);
@@ -299,7 +308,9 @@ impl Cache {
             return;
         }
         let being_written = entry.is(Flag::Dirty) || entry.is(Flag::Destaging);
-        if !being_written || entry.writes == 0 {
+        // The one write that is to come brings what is below, so it waits for the old data.
+        let is_fetched = entry.is(Flag::AwaitsData) && entry.writes == 1;
+        if !being_written || entry.writes == 0 || is_fetched {
             return self.hand_over(old, newer, error, ctx);
         }
         if entry.is(Flag::AwaitsSlot) {

@@ -27,6 +27,10 @@ pub(super) enum JobKind {
     BackingWrite,
     /// Flushes both ports.
     Flush,
+    /// Brings blocks of a zone that is to be rewritten from below into flash.
+    Fetch,
+    /// Resets a zone that is durable in flash.
+    ZoneReset,
 }
 
 /// A piece of work on a run of blocks, from the decision to its last completion.
@@ -41,7 +45,7 @@ pub(super) struct Job {
     /// The blocks, in addresses below.
     pub extent: Extent,
     pub buffer: BufferSlice,
-    /// The entries it names, by address.
+    /// The entries it names, by address; of a reset the destages that it keeps waiting.
     pub entries: Vec<u32>,
     /// Things that must happen before it starts.
     pub blocked: u32,
@@ -101,6 +105,16 @@ impl Jobs {
         &mut self.jobs[id]
     }
 
+    /// Every job, and those that have ended, which have no blocks.
+    pub fn iter(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter()
+    }
+
+    /// How many numbers of jobs were ever in use at once.
+    pub fn high_water(&self) -> u32 {
+        self.jobs.iter().len() as u32
+    }
+
     /// Takes the list of a job's entries out for a while.
     pub fn take_entries(&mut self, id: u32) -> Vec<u32> {
         core::mem::take(&mut self.jobs[id].entries)
@@ -109,6 +123,7 @@ impl Jobs {
     /// Ends a job. `entries` is its list, whose memory is kept.
     pub fn close(&mut self, id: u32, mut entries: Vec<u32>) {
         entries.clear();
+        self.jobs[id].extent = Extent::EMPTY;
         self.jobs[id].entries = entries;
         self.jobs.remove(id);
     }

@@ -20,6 +20,7 @@ mod durable;
 mod entries;
 mod host_writes;
 mod jobs;
+mod left_below;
 mod lru_band;
 mod opt;
 mod persist;
@@ -30,11 +31,14 @@ mod policy_state;
 mod pore;
 mod progress;
 mod replacement;
+mod rewriting;
 mod ride;
 mod settings;
 mod settings_error;
 mod slots;
+mod zone_books;
 mod zone_lists;
+mod zone_lru;
 mod zones;
 
 pub use durable::codec;
@@ -45,6 +49,7 @@ pub use pore::{OpenZones, PeriodCounter, PopularityWindow, PoreSettings};
 pub use ride::{RideSettings, Split};
 pub use settings::{CacheMode, CacheSettings, PolicySettings};
 pub use settings_error::CacheSettingsError;
+pub use zone_lru::ZoneLruSettings;
 pub use zones::ZoneSettings;
 
 use crate::counters::{Counter, Gauge};
@@ -63,7 +68,9 @@ use entries::Entries;
 use host_writes::HostWrites;
 use jobs::{Hosts, Jobs, Waits};
 use replacement::Replacement;
+use rewriting::Rewriting;
 use slots::Slots;
+use zone_books::ZoneBooks;
 
 /// The write-back cache.
 pub struct Cache {
@@ -84,6 +91,7 @@ pub struct Cache {
     intent: WriteIntent,
     life: Life,
     checkpointing: Checkpointing,
+    rewriting: Rewriting,
 }
 
 impl Cache {
@@ -114,7 +122,7 @@ impl Cache {
             backing_blocks: geometry.blocks.0,
             replacement: Replacement::new(policy),
             entries: Entries::new(),
-            slots: Slots::new(slots, journal.area.end().0),
+            slots: Slots::new(slots, settings.staging_slots(), journal.area.end().0),
             jobs: Jobs::default(),
             hosts: Hosts::default(),
             waits: Waits::default(),
@@ -129,6 +137,12 @@ impl Cache {
             intent: WriteIntent::new(0),
             life: Life::Plain,
             checkpointing: Checkpointing::No,
+            rewriting: match &settings.policy {
+                PolicySettings::ZoneLru(buffer) => {
+                    Rewriting::new(backing.zones.clone().map(ZoneBooks::new), buffer.rewrite_blocks)
+                }
+                _ => Rewriting::default(),
+            },
             settings,
         };
         let cache = match in_place.settings.durability {
@@ -172,6 +186,9 @@ impl Layer for Cache {
             self.submit_failed(request, ctx);
             return self.advance(ctx);
         }
+        if self.rewriting.asks_at_write && matches!(request.operation, Operation::Write { .. }) {
+            self.ask_for_zones(ctx);
+        }
         let fits = request.extent.blocks.0 <= self.settings.capacity_blocks;
         match request.operation {
             Operation::Read if fits => self.read(request, ctx),
@@ -201,7 +218,10 @@ impl Layer for Cache {
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
-        if !self.ledger.complete(completion, ctx) && !self.intent_operation_done(completion, ctx) {
+        if !self.ledger.complete(completion, ctx)
+            && !self.intent_operation_done(completion, ctx)
+            && !self.zones_reported(completion, ctx)
+        {
             self.operation_done(completion, ctx);
         }
         self.advance(ctx);

@@ -89,11 +89,20 @@ impl Cache {
         let mut words = vec![
             ("capacity_blocks", settings.capacity_blocks),
             ("destage_slots_max", u64::from(settings.destage_slots_max)),
-            ("write-only mode", u64::from(settings.mode == CacheMode::WriteOnly)),
+            ("mode", number_of(settings.mode)),
             ("blocks below", self.backing_blocks),
         ];
         words.extend(settings.policy.identity());
         words
+    }
+}
+
+/// The number of a mode in saved states.
+fn number_of(mode: CacheMode) -> u64 {
+    match mode {
+        CacheMode::ReadWrite => 0,
+        CacheMode::WriteOnly => 1,
+        CacheMode::WriteAllocate => 2,
     }
 }
 

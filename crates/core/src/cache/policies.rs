@@ -7,7 +7,7 @@ use super::plain::PlainPolicy;
 use super::policy::EvictionPolicy;
 use super::settings::{CacheSettings, PolicySettings};
 use super::settings_error::CacheSettingsError;
-use crate::counters::{Group, PORE, RIDE};
+use crate::counters::{Group, PORE, RIDE, ZONE_BUFFER};
 use crate::disk::Geometry;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -27,6 +27,7 @@ impl CacheSettings {
             }
             PolicySettings::Pore(settings) => settings.build(self.capacity_blocks, backing),
             PolicySettings::Ride(settings) => settings.build(self.capacity_blocks, backing),
+            PolicySettings::ZoneLru(settings) => settings.build(backing),
             PolicySettings::Opt { next_uses } => Ok(Box::new(Opt::new(Arc::clone(next_uses)))),
         }
     }
@@ -52,11 +53,13 @@ impl PolicySettings {
             // were saved without them keep their layout.
             PolicySettings::Pore(_) => 6,
             PolicySettings::LruBand { batch: Some(_), .. } => 7,
+            PolicySettings::ZoneLru(_) => 8,
         };
         let mut words = vec![("policy number", number)];
         match self {
             PolicySettings::Pore(settings) => words.extend(settings.identity()),
             PolicySettings::Ride(settings) => words.extend(settings.identity()),
+            PolicySettings::ZoneLru(settings) => words.extend(settings.identity()),
             PolicySettings::LruBand { batch, .. } => {
                 words.extend(batch.map(|batch| (BATCH, batch)));
             }
@@ -70,6 +73,7 @@ impl PolicySettings {
         match self {
             PolicySettings::Pore(_) => Some(PORE),
             PolicySettings::Ride(_) => Some(RIDE),
+            PolicySettings::ZoneLru(_) => Some(ZONE_BUFFER),
             PolicySettings::Plain(_)
             | PolicySettings::LruBand { .. }
             | PolicySettings::Opt { .. } => None,

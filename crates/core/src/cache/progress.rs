@@ -66,7 +66,10 @@ impl Cache {
     fn start(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get(id);
         match job.kind {
-            JobKind::Destage | JobKind::BackingWrite => return self.unblocked_in_queue(id, ctx),
+            JobKind::Destage | JobKind::BackingWrite | JobKind::ZoneReset => {
+                return self.unblocked_in_queue(id, ctx);
+            }
+            JobKind::Fetch => return self.start_fetch(id, ctx),
             JobKind::Flush => return self.flush_ports(id, ctx),
             JobKind::FreshWrite => return self.start_fresh_write(id, ctx),
             _ => {}
@@ -201,6 +204,8 @@ impl Cache {
             JobKind::Destage => self.destage_step_done(id, ctx),
             JobKind::BackingWrite => self.write_around_done(id, ctx),
             JobKind::Flush => self.below_done(id, ctx),
+            JobKind::Fetch => self.fetched(id, ctx),
+            JobKind::ZoneReset => self.reset_step_done(id, ctx),
         }
     }
 
@@ -208,6 +213,10 @@ impl Cache {
     pub(super) fn below_done(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get(id);
         let (host, error) = (job.host, job.error);
+        match job.kind {
+            JobKind::Flush => self.rewriting.left_below.end_flush(id, error.is_some()),
+            _ => self.rewriting.left_below.add(),
+        }
         let entries = self.jobs.take_entries(id);
         for entry in &entries {
             self.entries.get_mut(*entry).clear(Flag::Destaging);
@@ -248,6 +257,10 @@ impl Cache {
     pub(super) fn flash_write_done(&mut self, id: u32, ctx: &mut Context<'_>) {
         let job = self.jobs.get(id);
         let (host, error) = (job.host, job.error);
+        if job.kind == JobKind::FreshWrite && host == NONE {
+            // What was fetched has a buffer of its own.
+            ctx.release(job.buffer);
+        }
         let entries = self.jobs.take_entries(id);
         for id in &entries {
             let entry = self.entries.get_mut(*id);
@@ -272,6 +285,7 @@ impl Cache {
     /// Missing blocks have come from below. They are copied, so that the host need not wait until
     /// they are in flash.
     fn miss_read_done(&mut self, id: u32, ctx: &mut Context<'_>) {
+        self.end_waits_for(id, ctx);
         let job = self.jobs.get(id);
         let (host, error, data, extent) = (job.host, job.error, job.buffer, job.extent);
         let mut entries = self.jobs.take_entries(id);

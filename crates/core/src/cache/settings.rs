@@ -6,6 +6,8 @@ use super::plain::PlainPolicy;
 use super::pore::PoreSettings;
 use super::ride::RideSettings;
 use super::settings_error::{CacheSettingsError, error};
+use super::zone_lru::ZoneLruSettings;
+use super::zones::ZoneSettings;
 use crate::disk::Geometry;
 use crate::durability::{DurabilitySettings, JournalSettings, LayerKind};
 use crate::extent::Extent;
@@ -13,6 +15,7 @@ use crate::layer::Port;
 use crate::map::BandTable;
 use crate::operation::Durability;
 use crate::units::BlockCount;
+use crate::words::Words;
 use alloc::format;
 use alloc::sync::Arc;
 
@@ -32,6 +35,9 @@ crate::words! {
         /// Writes. A read neither allocates nor counts as a use, but takes cached blocks from the
         /// cache.
         WriteOnly = "write-only",
+        /// Writes. A read does not allocate, but takes cached blocks from the cache and counts as a use of
+        /// them.
+        WriteAllocate = "write-allocate",
     }
 }
 
@@ -69,6 +75,9 @@ pub enum PolicySettings {
     Pore(PoreSettings),
     /// Dirty blocks leave from the bands that must be rewritten anyhow (RIDE).
     Ride(RideSettings),
+    /// With the least recently used zone leave all its blocks, and a zone of which many leave is rewritten
+    /// (the SSD write buffer of Idler).
+    ZoneLru(ZoneLruSettings),
     /// The block that is used again last leaves (Belady). An upper bound for hits.
     Opt {
         /// For each block looked up, in order, the number of the next look-up of the same block,
@@ -82,7 +91,8 @@ struct FlashUse {
     /// The journal, before the slots.
     journal: u64,
     /// The capacity of the cache, victims on their way below, and for a durable cache as many slots
-    /// again, so that it never has to write over data that may still be needed.
+    /// again, so that it never has to write over data that may still be needed; then those in which
+    /// zones are put together.
     slots: u64,
 }
 
@@ -98,10 +108,25 @@ impl CacheSettings {
         BlockCount(journal.saturating_add(slots))
     }
 
+    /// Slots in which zones are put together that are to be rewritten.
+    pub(super) fn staging_slots(&self) -> u32 {
+        match &self.policy {
+            PolicySettings::ZoneLru(settings) => settings.staging_blocks,
+            _ => 0,
+        }
+    }
+
+    /// True of a buffer that takes writes while nobody below does. It sends a flush below only where
+    /// it left something there that needs one.
+    pub(super) fn is_zone_buffer(&self) -> bool {
+        matches!(self.policy, PolicySettings::ZoneLru(_))
+    }
+
     /// How the cache divides its flash.
     fn flash_use(&self) -> FlashUse {
         let destages = u64::from(self.destage_slots_max);
         let slots = self.capacity_blocks.saturating_add(destages);
+        let slots = slots.saturating_add(u64::from(self.staging_slots()));
         let Some(durability) = self.durability else {
             return FlashUse { journal: 0, slots };
         };
@@ -172,6 +197,45 @@ impl CacheSettings {
         Ok(())
     }
 
+    /// Checks what only a zone-LRU buffer asks for.
+    fn check_zone_buffer(
+        &self,
+        settings: &ZoneLruSettings,
+        backing: &Geometry,
+    ) -> Result<(), CacheSettingsError> {
+        let ZoneLruSettings { zones, rewrite_blocks, staging_blocks } = settings;
+        let capacity = self.capacity_blocks;
+        if capacity < *rewrite_blocks {
+            return error(format!(
+                "capacity_blocks {capacity} and rewrite_blocks {rewrite_blocks}; accepted: a buffer of at \
+                 least rewrite_blocks"
+            ));
+        }
+        if self.mode != CacheMode::WriteAllocate {
+            return error(format!(
+                "the policy zone-lru with the mode {}; accepted: write-allocate",
+                self.mode.word()
+            ));
+        }
+        let Some(below) = backing.zones.as_deref() else {
+            return Ok(());
+        };
+        let zone_blocks = below.zone_blocks.0;
+        if *zones != ZoneSettings::Equal(zone_blocks) {
+            return error(format!(
+                "the zones of the policy zone-lru are {zones:?}; accepted over a device that shows zones: \
+                 its own, of {zone_blocks} blocks"
+            ));
+        }
+        if u64::from(*staging_blocks) < zone_blocks {
+            return error(format!(
+                "staging_blocks {staging_blocks}; accepted: at least the {zone_blocks} blocks of a zone \
+                 below, which is put together there"
+            ));
+        }
+        Ok(())
+    }
+
     /// Checks the sizes and returns the number of flash slots.
     pub(super) fn check(
         &self,
@@ -214,6 +278,18 @@ impl CacheSettings {
                  {} blocks",
                 self.destage_slots_max, flash.blocks.0
             ));
+        }
+        if let PolicySettings::ZoneLru(settings) = &self.policy {
+            self.check_zone_buffer(settings, backing)?;
+        }
+        if matches!(self.policy, PolicySettings::Opt { .. })
+            && self.mode == CacheMode::WriteAllocate
+        {
+            return error(
+                "the policy opt with the mode write-allocate: which reads find a block follows from what \
+                 it keeps, so it cannot know them before; accepted: read-write, write-only"
+                    .into(),
+            );
         }
         if self.policy == PolicySettings::UNLIMITED && capacity < backing.blocks.0 {
             return error(format!(

@@ -197,6 +197,18 @@ impl Ghost {
         self.share(blocks, entries)
     }
 
+    /// A zone is reset: nothing of it is in the media cache, and its first block is next.
+    pub fn reset(&mut self, zone: Extent) {
+        let number = zone.start.0 / self.settings.zone_blocks.0.max(1);
+        let Some(zone) = self.zones.get_mut(number as usize) else {
+            return;
+        };
+        if !zone.is_conventional {
+            zone.pointer = Some(0);
+            self.free(number as u32);
+        }
+    }
+
     /// The drive has reported its zones from the first on: those that are sequential again were cleaned.
     pub fn report(&mut self, report: &[u8]) {
         self.free_unknown();

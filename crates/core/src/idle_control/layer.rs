@@ -400,6 +400,11 @@ impl IdlerState {
                 taken
             }
             Operation::Read => Used::default(),
+            Operation::ZoneReset => {
+                self.ghost.reset(request.extent);
+                self.tell_ghost(now, log);
+                return false;
+            }
             _ => return false,
         };
         !was_held && self.released == 0 && self.sample.take(now, taken)

@@ -5,7 +5,7 @@ use crate::reference::{Outcome, Reference};
 use crate::stacks::{bands, cache_stack, policies, pore, settings};
 use imbrex_core::cache::{
     CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings, ZoneSettings, next_uses,
+    PoreSettings, ZoneLruSettings, ZoneSettings, next_uses,
 };
 use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::extent::Extent;
@@ -55,7 +55,8 @@ fn capacity(seed: u64) -> u64 {
     [1, 3, 8, 17, 40, 64][(seed % 6) as usize]
 }
 
-const MODES: [CacheMode; 2] = [CacheMode::ReadWrite, CacheMode::WriteOnly];
+const MODES: [CacheMode; 3] =
+    [CacheMode::ReadWrite, CacheMode::WriteOnly, CacheMode::WriteAllocate];
 
 #[test]
 fn every_policy_agrees_with_its_reference() {
@@ -65,7 +66,7 @@ fn every_policy_agrees_with_its_reference() {
         let (mut dirty, mut clean) = (0, 0);
         for seed in 0..60 {
             let slots = (seed % 4) as u32;
-            let mode = MODES[(seed / 6 % 2) as usize];
+            let mode = MODES[(seed / 6 % 3) as usize];
             let settings = settings(capacity(seed), slots, mode, policy.clone());
             let outcome = assert_exact(name, settings, seed);
             dirty += outcome.dirty_evictions;
@@ -97,7 +98,7 @@ fn every_option_of_pore_agrees_with_the_reference() {
                             open_zones,
                         };
                         let policy = PolicySettings::Pore(pore);
-                        let mode = MODES[(period_blocks % 2) as usize];
+                        let mode = MODES[(period_blocks % 3) as usize];
                         let settings = settings(17 + 10 * seed, 2, mode, policy);
                         let outcome = assert_exact(&format!("{pore:?}"), settings, seed);
                         divisions += outcome.region_divisions;
@@ -129,7 +130,7 @@ fn batches_and_bands_as_zones_agree_with_the_reference() {
                     period_counter: PeriodCounter::DirtyEvict,
                     ..pore(open_zones)
                 };
-                let mode = MODES[(seed % 2) as usize];
+                let mode = MODES[(seed % 3) as usize];
                 let settings = settings(capacity(seed), 2, mode, PolicySettings::Pore(pore));
                 let outcome = assert_exact(&format!("{pore:?}"), settings, seed);
                 divisions += outcome.region_divisions;
@@ -148,7 +149,7 @@ fn batches_of_bands_agree_with_the_reference() {
                 bands: (seed % 2 == 0).then(|| bands(BLOCKS)),
                 batch: Some(batch),
             };
-            let mode = MODES[(seed / 6 % 2) as usize];
+            let mode = MODES[(seed / 6 % 3) as usize];
             let settings = settings(capacity(seed), 2, mode, policy.clone());
             let limited = assert_exact(&format!("a batch of {batch}"), settings.clone(), seed);
             assert!(limited.dirty_evictions > 0);
@@ -161,6 +162,25 @@ fn batches_of_bands_agree_with_the_reference() {
             }
         }
     }
+}
+
+#[test]
+fn zone_lru_agrees_with_its_reference() {
+    let mut dirty = 0;
+    for seed in 0..60 {
+        let capacity = capacity(seed);
+        let policy = PolicySettings::ZoneLru(ZoneLruSettings {
+            zones: ZoneSettings::Equal([1, 8, 50][(seed / 6 % 3) as usize]),
+            rewrite_blocks: capacity.min(3),
+            staging_blocks: 0,
+        });
+        let slots = (seed % 4) as u32;
+        let settings = settings(capacity, slots, CacheMode::WriteAllocate, policy);
+        let outcome = assert_exact("zone-lru", settings, seed);
+        assert_eq!(outcome.clean_evictions, 0);
+        dirty += outcome.dirty_evictions;
+    }
+    assert!(dirty > 1000, "{dirty}");
 }
 
 #[test]
@@ -179,7 +199,7 @@ fn pore_with_every_zone_open_is_lru() {
 #[test]
 fn the_clairvoyant_bound_agrees_with_its_reference_and_is_one() {
     for seed in 0..24 {
-        for mode in MODES {
+        for mode in [CacheMode::ReadWrite, CacheMode::WriteOnly] {
             let capacity = capacity(seed).max(6);
             let steps = random_steps(seed, 400, BLOCKS, 6);
             let lookups: Vec<Lba> = with_final_reads(steps.clone())
@@ -199,7 +219,7 @@ fn the_clairvoyant_bound_agrees_with_its_reference_and_is_one() {
             // What a write-only cache serves to reads is not what it optimises.
             let hits = |outcome: &Outcome| match mode {
                 CacheMode::ReadWrite => outcome.read_hits + outcome.write_hits,
-                CacheMode::WriteOnly => outcome.write_hits,
+                CacheMode::WriteOnly | CacheMode::WriteAllocate => outcome.write_hits,
             };
             assert!(hits(&opt) >= hits(&lru), "{opt:?} {lru:?}");
         }

@@ -14,3 +14,4 @@ mod power_disk;
 mod read_only;
 mod reference;
 mod stacks;
+mod zone_lru;

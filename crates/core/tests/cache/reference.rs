@@ -4,7 +4,7 @@
 use crate::common::harness::Step;
 use imbrex_core::cache::{
     CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings, ZoneSettings,
+    PoreSettings, ZoneLruSettings, ZoneSettings,
 };
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::units::Lba;
@@ -46,6 +46,9 @@ pub struct Reference {
     open: Option<BTreeSet<u64>>,
     period_count: u64,
     looked_up: usize,
+    /// By zone of a zone-LRU buffer: when a block of it was used last.
+    used_at: BTreeMap<u64, u64>,
+    accesses: u64,
     outcome: Outcome,
 }
 
@@ -58,6 +61,8 @@ impl Reference {
             open: None,
             period_count: 0,
             looked_up: 0,
+            used_at: BTreeMap::new(),
+            accesses: 0,
             outcome: Outcome::default(),
         };
         steps.iter().for_each(|step| cache.step(*step));
@@ -96,7 +101,12 @@ impl Reference {
         } else {
             self.outcome.read_lookups += 1;
             self.outcome.read_hits += hit;
-            if self.settings.mode == CacheMode::WriteOnly {
+            let is_kept = match self.settings.mode {
+                CacheMode::ReadWrite => true,
+                CacheMode::WriteOnly => false,
+                CacheMode::WriteAllocate => found.is_some(),
+            };
+            if !is_kept {
                 return;
             }
         }
@@ -120,6 +130,13 @@ impl Reference {
                 write
             }
         };
+        self.accesses += 1;
+        if let PolicySettings::ZoneLru(ZoneLruSettings {
+            zones: ZoneSettings::Equal(length), ..
+        }) = self.settings.policy
+        {
+            self.used_at.insert(lba / length, self.accesses);
+        }
         self.count(PeriodCounter::DirtyInsert, became_dirty);
         self.divide_if_due();
     }
@@ -143,6 +160,14 @@ impl Reference {
                 self.oldest_of(|lba| bands.band_of(Lba(lba)) == band, batch.unwrap_or(u64::MAX))
             }
             PolicySettings::Pore(pore) => self.pore_victims(&pore),
+            PolicySettings::ZoneLru(zone_lru) => {
+                let ZoneSettings::Equal(length) = zone_lru.zones else {
+                    panic!("zones of one length");
+                };
+                let zones = self.blocks.iter().map(|b| b.lba / length);
+                let zone = zones.min_by_key(|zone| self.used_at[zone]).expect("a zone");
+                self.oldest_of(|lba| lba / length == zone, u64::MAX)
+            }
             PolicySettings::Opt { .. } => {
                 let last = self.blocks.iter().map(|block| block.next_use).max();
                 let last = self.blocks.iter().filter(|b| Some(b.next_use) == last);

@@ -8,7 +8,8 @@ use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Durability, Operation};
 use imbrex_core::rng::Rng;
-use imbrex_core::units::Instant;
+use imbrex_core::units::{BlockCount, Instant, Lba};
+use imbrex_core::zone::{ZoneCondition, ZoneDescriptor, ZoneId, report};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -64,6 +65,13 @@ impl Medium {
 
     fn write(&mut self, write: &Write) {
         self.destroy_overlapped(write.extent);
+        if write.data.is_empty() {
+            // A zone is reset.
+            for address in write.extent.start.0..write.extent.end().0 {
+                self.blocks.remove(&address);
+                self.unreadable.remove(&address);
+            }
+        }
         for (address, block) in (write.extent.start.0..).zip(&write.data) {
             self.blocks.insert(address, Rc::clone(block));
             self.unreadable.remove(&address);
@@ -86,6 +94,25 @@ impl Medium {
         for block in self.unreadable.split_off(&self.whole_before) {
             self.blocks.insert(block, DESTROYED.with(Rc::clone));
         }
+    }
+
+    /// Where the write pointers of the zones are: behind the last block that was written since a reset.
+    fn report(&self, first: ZoneId, room: BlockCount) -> Vec<u8> {
+        let zones = self.geometry.zones.as_deref().expect("a disk with zones");
+        report(zones, first, room, |zone| {
+            let extent = zones.extent_of(zone);
+            let mut written = self.blocks.range(extent.start.0..extent.end().0);
+            let end = written.next_back().map_or(extent.start, |(last, _)| Lba(last + 1));
+            let condition = match zones.is_conventional(zone) {
+                true => ZoneCondition::NoWritePointer,
+                false if end == extent.start => ZoneCondition::Empty,
+                false if end == extent.end() => ZoneCondition::Full,
+                false => ZoneCondition::Closed,
+            };
+            let has_pointer = matches!(condition, ZoneCondition::Empty | ZoneCondition::Closed);
+            let write_pointer = has_pointer.then_some(end);
+            ZoneDescriptor { condition, non_sequential: false, extent, write_pointer }
+        })
     }
 
     fn can_read(&self, extent: Extent) -> bool {
@@ -288,6 +315,18 @@ impl CrashDisk {
                 shared.current.write(&write);
                 shared.pending.push(write);
             }
+            Operation::ZoneReset => {
+                let write = Write { serial, extent: op.extent, data: vec![], completed: false };
+                shared.current.write(&write);
+                shared.pending.push(write);
+            }
+            Operation::ZoneReport => {
+                let first = self.geometry.zones.as_deref().map(|it| it.zone_of(op.extent.start));
+                let report = shared.current.report(first.expect("zones"), op.extent.blocks);
+                let target = buffers.bytes_mut(op.buffer).expect("bytes");
+                target.fill(0);
+                target[..report.len()].copy_from_slice(&report);
+            }
             _ => {}
         }
         false
@@ -308,7 +347,8 @@ impl Disk for CrashDisk {
         self.serial += 1;
         let serial = self.serial;
         let writes = matches!(op.operation, Operation::Write { .. });
-        let fails = op.operation.is_zone_command() || writes && self.fails(op.extent);
+        let is_refused = op.operation.is_zone_command() && self.geometry.zones.is_none();
+        let fails = is_refused || writes && self.fails(op.extent);
         let executed = !fails && self.rng.below(2) == 0;
         let fails = fails || executed && self.execute(serial, &op, buffers);
         let shared = self.shared.borrow();
@@ -350,6 +390,10 @@ impl Disk for CrashDisk {
                 assert!(!forced || shared.takes_forced_writes, "flushes do it");
                 let written = shared.pending.iter().position(|w| w.serial == done.serial);
                 shared.is_written(written.expect("a pending write"), forced);
+            }
+            Operation::ZoneReset => {
+                let reset = shared.pending.iter().position(|w| w.serial == done.serial);
+                shared.is_written(reset.expect("a pending reset"), false);
             }
             Operation::Flush => {
                 for write in &shared.pending {

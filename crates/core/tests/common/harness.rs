@@ -10,6 +10,7 @@ use imbrex_core::buffer::{Buffers, ContentKind, Stamp};
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::{Clock, Engine, Frontend};
 use imbrex_core::extent::Extent;
+use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::operation::{Completion, Durability, Operation, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{Arrival, Stack};
@@ -289,6 +290,21 @@ pub fn play_with_pauses(
     run(stack, boxed(disks), host)
 }
 
+/// Like [`play`], on a stack that comes up first.
+pub fn play_opened(
+    stack: Stack,
+    disks: Vec<MemoryDisk>,
+    steps: Vec<Step>,
+    queue_depth: usize,
+) -> Result<Engine, String> {
+    let media = disks.iter().map(MemoryDisk::medium).collect();
+    let host = CheckingHost::new(with_a_last_look(&stack, steps), queue_depth, media);
+    let mut engine = engine(stack, boxed(disks));
+    let opened = engine.open(&mut JumpingClock::default(), Start::Format(Uuid([1; 16])));
+    opened.map_err(|(_, error)| error.to_string())?;
+    serve(engine, host)
+}
+
 fn boxed(disks: Vec<MemoryDisk>) -> Vec<Box<dyn Disk>> {
     let boxed = |disk| Box::new(disk) as Box<dyn Disk>;
     disks.into_iter().map(boxed).collect()
@@ -315,9 +331,15 @@ fn with_a_last_look(stack: &Stack, mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-fn run(stack: Stack, disks: Vec<Box<dyn Disk>>, mut host: CheckingHost) -> Result<Engine, String> {
-    let mut engine =
-        Engine { stack, disks, buffers: Buffers::new(ContentKind::Stamped), in_flight_max: 64 };
+fn run(stack: Stack, disks: Vec<Box<dyn Disk>>, host: CheckingHost) -> Result<Engine, String> {
+    serve(engine(stack, disks), host)
+}
+
+fn engine(stack: Stack, disks: Vec<Box<dyn Disk>>) -> Engine {
+    Engine { stack, disks, buffers: Buffers::new(ContentKind::Stamped), in_flight_max: 64 }
+}
+
+fn serve(mut engine: Engine, mut host: CheckingHost) -> Result<Engine, String> {
     engine.run(&mut JumpingClock::default(), &mut host, &mut |_, _| {});
     match host.failure.take() {
         Some(failure) => Err(failure),

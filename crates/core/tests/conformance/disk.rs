@@ -119,8 +119,9 @@ impl WatchedDisk {
     }
 
     fn check_overlap(&self, op: &DiskOp, witness: &mut Witness) {
-        // A flush moves nothing: the blocks it bears are those it is for.
-        let moves = |operation: Operation| operation != Operation::Flush;
+        // A flush moves nothing: the blocks it bears are those it is for. Nor does a report of zones.
+        let moves =
+            |operation: Operation| !matches!(operation, Operation::Flush | Operation::ZoneReport);
         let in_flight = self.in_flight.iter().filter(|other| moves(other.1));
         let other = in_flight.filter(|_| moves(op.operation)).find(|(_, operation, extent)| {
             let changes = *operation != Operation::Read || op.operation != Operation::Read;
@@ -138,8 +139,12 @@ impl WatchedDisk {
     fn failure_of(&self, op: &DiskOp) -> Failure {
         let number = self.witness.borrow().operations[self.port];
         match (op.operation, number % 3) {
-            (Operation::Read, _) | (_, 0) => Failure::Refused,
-            (Operation::Write { .. } | Operation::Zero { .. }, 1) => Failure::Done,
+            (Operation::Read | Operation::ZoneReport, _) | (_, 0) => Failure::Refused,
+            (Operation::Write { .. } | Operation::Zero { .. } | Operation::ZoneReset, 1) => {
+                Failure::Done
+            }
+            // It moves no data that could be left in the middle.
+            (Operation::ZoneReset, _) => Failure::Refused,
             (Operation::Write { .. } | Operation::Zero { .. }, _) if self.never_spoils => {
                 Failure::Refused
             }

@@ -13,7 +13,10 @@ mod segments;
 pub mod variants;
 
 use buffers::{buffer, buffer_with_copies, buffering, kept};
-use caches::{BACKING_BLOCKS, cache, durable, in_batches, lru, lru_band, pore, ride, with_policy};
+use caches::{
+    BACKING_BLOCKS, cache, cache_over, durable, in_batches, lru, lru_band, pore, ride, with_policy,
+    zone_buffer, zoned_backing,
+};
 use imbrex_core::array::Level;
 use imbrex_core::array::raid4smr::Placement;
 use imbrex_core::cache::{CacheMode, CacheSettings, OpenZones, PolicySettings, Split};
@@ -73,6 +76,7 @@ macro_rules! every_kind {
             durable_cache_ride: cache(durable(ride(Split::Adaptive))),
             durable_cache_pore_batches: cache(durable(in_batches(pore(OpenZones::Bl)))),
             durable_cache_lru_band_batches: cache(durable(in_batches(lru_band()))),
+            cache_write_allocate: cache(CacheSettings { mode: CacheMode::WriteAllocate, ..lru() }),
             durable_cache_write_only: cache(durable(CacheSettings { mode: CacheMode::WriteOnly, ..lru() })),
             translation_plain: translation(log(24)),
             translation_from_first_dirty: translation(from_first_dirty(log(24))),
@@ -113,6 +117,13 @@ macro_rules! every_kind {
             host_aware_blocking: host_aware(log(24)),
             host_aware_idle: host_aware(idle(OnArrival::FinishIfShort, log(24))),
             cache_over_zones: stacked(cache(lru()), host_aware(log(24))),
+            zone_lru_buffer: cache(zone_buffer(8, 0)),
+            durable_zone_lru_buffer: cache(durable(zone_buffer(8, 0))),
+            zone_lru_buffer_over_zoned_disk: cache_over(zone_buffer(20, 20), zoned_backing()),
+            durable_zone_lru_buffer_over_zoned_disk: cache_over(durable(zone_buffer(20, 20)), zoned_backing()),
+            zone_lru_buffer_over_zones: stacked(cache_over(zone_buffer(20, 20), zoned_backing()), host_aware(log(24))),
+            zone_lru_buffer_over_control_by_the_clock: stacked(cache(zone_buffer(8, 0)), idle_control(false)),
+            zone_lru_buffer_over_control_and_zones: stacked(cache_over(zone_buffer(20, 20), zoned_backing()), stacked(idle_control(true), host_aware(log(24)))),
             memory_buffer_over_zones: stacked(buffer(buffering(BufferPolicy::LruBlock)), host_aware(log(24))),
             host_managed_with_limits: host_managed(Some(3)),
             host_managed_without_limits: host_managed(None),
@@ -267,8 +278,8 @@ pub struct Kind {
     pub passes_on: bool,
     /// A read cache stands on the disk behind this port.
     pub store: Option<(usize, ReadCacheSettings)>,
-    /// Another layer stands on the disk behind this port.
-    pub beneath: Option<(usize, Box<Build>)>,
+    /// Other layers stand on the disk behind a port, the lowest first.
+    pub beneath: Vec<(usize, Box<Build>)>,
     /// A fault of the layer that is known.
     pub known: Option<KnownFault>,
     /// Builds it.
@@ -288,7 +299,7 @@ impl Kind {
             kept_buffers: 0,
             never_spoils: false,
             store: None,
-            beneath: None,
+            beneath: vec![],
             passes_on: false,
             known: None,
             disks,
@@ -308,6 +319,8 @@ pub fn stacked(upper: Kind, lower: Kind) -> Kind {
     let port = upper.disks.len() - 1;
     let mut disks = upper.disks;
     disks[port] = lower.disks[0].clone();
+    let mut beneath: Vec<_> = lower.beneath.into_iter().map(|(_, build)| (port, build)).collect();
+    beneath.push((port, lower.build));
     Kind {
         whole_blocks: vec![0; disks.len()],
         disks,
@@ -316,7 +329,7 @@ pub fn stacked(upper: Kind, lower: Kind) -> Kind {
             because: "two layers have theirs",
         },
         loses_on_failure: upper.loses_on_failure || lower.loses_on_failure,
-        beneath: Some((port, lower.build)),
+        beneath,
         ..upper
     }
 }

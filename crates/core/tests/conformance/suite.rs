@@ -167,7 +167,7 @@ impl World<'_> {
             below[port] = builder.layer(Box::new(cache), above.clone(), &[below[port]]);
             told[port] = above;
         }
-        if let Some((port, build)) = &self.kind.beneath {
+        for (port, build) in &self.kind.beneath {
             let (layer, above) = build(&told[*port..=*port]);
             below[*port] = builder.layer(layer, above.clone(), &[below[*port]]);
             told[*port] = above;

@@ -1,8 +1,9 @@
 //! The suite must be able to fail: it rejects layers that are wrong, each for its own reason, and
 //! notices planted bugs.
 
+use super::disk::{Fault, How};
 use super::kinds::{BufferBound, Kind, made};
-use super::suite::{EVERYDAY, When, with_failures, without_failures};
+use super::suite::{Case, EVERYDAY, When, run, with_failures, without_failures};
 use imbrex_core::buffer::BufferSlice;
 use imbrex_core::disk::{Geometry, Media, TrackTable};
 use imbrex_core::error::IoError;
@@ -231,6 +232,8 @@ const PLANTED: &[(PlantedBug, MakeKind)] = &[
     (PlantedBug::RootBeforePages, made::durable_cache_pore_bl),
     (PlantedBug::OldLocationReusedEarly, made::translation_plain),
     (PlantedBug::DirtyDroppedBeforeDestinationFlush, made::cache_lru),
+    (PlantedBug::MapBeforeData, made::durable_zone_lru_buffer),
+    (PlantedBug::EvictionForgotten, made::durable_zone_lru_buffer),
     (PlantedBug::RemapIgnoresOverwrite, made::translation_plain),
     (PlantedBug::OverlapNotRestored, made::translation_plain),
     (PlantedBug::ScratchCopyNotRead, made::translation_stretches),
@@ -244,6 +247,35 @@ const PLANTED: &[(PlantedBug, MakeKind)] = &[
     (PlantedBug::FuaAsPlain, made::durable_memory_buffer),
     (PlantedBug::AckBeforeJournalFlush, made::durable_memory_buffer),
 ];
+
+/// The power is cut at every operation of a buffer that resets zones: only there shows that the copy of a zone
+/// in flash was not durable when its home was gone.
+#[test]
+fn a_zone_that_is_reset_too_early_is_noticed() {
+    let kind = made::durable_zone_lru_buffer_over_zoned_disk();
+    let lost = |bug: Option<PlantedBug>| {
+        let (mut runs, mut lost) = (0, 0);
+        for seed in 0..6 {
+            for port in 0..kind.disks.len() {
+                // More than there are of any port.
+                for after in 0..500 {
+                    let fault = Some((When::Serving, Fault { port, after, how: How::PowerCut }));
+                    let case = Case { seed, depth: 4, asks: 60, fault, closes: false, bug };
+                    let played = run(&kind, case);
+                    lost += u64::from(played.is_err());
+                    runs += 1;
+                    if played.is_ok_and(|seen| seen.operations[port] <= after) {
+                        break;
+                    }
+                }
+            }
+        }
+        println!("{bug:?}: {lost} of {runs} power cuts lose data");
+        lost
+    };
+    assert_eq!(lost(None), 0);
+    assert!(lost(Some(PlantedBug::ZoneResetBeforeFlush)) > 0);
+}
 
 #[test]
 fn planted_bugs_are_noticed() {

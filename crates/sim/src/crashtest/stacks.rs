@@ -38,6 +38,7 @@ const READY_MADE: [(&str, &str); 23] = [
     stack!("split"),
     stack!("lru-cmr"),
     stack!("cache-over-cache"),
+    stack!("zone-lru-buffer"),
     stack!("two-on-one"),
     stack!("hwsr"),
     stack!("s-block"),
@@ -77,6 +78,7 @@ pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
             Some("two-on-one")
         }
         PlantedBug::StripeFlushesFirstAlone => Some("striped"),
+        PlantedBug::MapBeforeData | PlantedBug::EvictionForgotten => Some("zone-lru-buffer"),
         PlantedBug::UpOverLostNode => Some("s-block"),
         PlantedBug::LabelNotCompared | PlantedBug::CountMovedAfterFirstWrite => Some("spanned"),
         PlantedBug::SumOfWhatWasRead => Some("segments-only"),

@@ -33,6 +33,7 @@ mod slice;
 mod span;
 mod stripe;
 mod write_back_cache;
+mod zone_lru_buffer;
 
 pub use disk::{DescribeDisk, DiskConfig};
 pub use keeps::{Keeps, Windows, WindowsBy};
@@ -83,6 +84,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
+use zone_lru_buffer::ZoneLruBufferConfig;
 
 /// Makes the enum of the kinds, in which each has one line.
 macro_rules! kinds {
@@ -193,6 +195,8 @@ kinds! {
     HostManaged(HostManagedConfig, host_managed::Facts),
     /// A write-back cache on a second disk.
     WriteBackCache(CacheConfig, write_back_cache::Facts),
+    /// A write buffer on flash that gives up whole zones.
+    ZoneLruBuffer(ZoneLruBufferConfig, write_back_cache::Facts),
     /// Copies of blocks on flash.
     ReadCache(ReadCacheConfig, read_cache::Facts),
     /// Regions that are circular logs of S-blocks.

@@ -51,7 +51,7 @@ keys! {
         /// Size of the cache; `unlimited` needs the key and takes no notice of it.
         capacity: SizeOrShare => "a size of at least 4 KiB, or a share";
         /// Which requests bring blocks in.
-        mode: Word<CacheMode> = Word(CacheMode::ReadWrite) => r#"`"read-write"`; `"write-only"`: reads neither allocate nor refresh, cached blocks still serve them, and a replay leaves reads out"#;
+        mode: Word<CacheMode> = Word(CacheMode::ReadWrite) => r#"`"read-write"`; `"write-only"`: reads neither allocate nor refresh, cached blocks still serve them, and a replay leaves reads out; `"write-allocate"`: reads do not allocate, those that find a block refresh it; not with `opt`"#;
         /// Blocks that may be on their way out at once, beside the capacity.
         destage_slots: u32 = 64 => "a whole number";
         /// When a destage counts as done.
@@ -190,7 +190,7 @@ impl Node for CacheConfig {
     }
 
     fn members(&self) -> Vec<(Cow<'static, str>, Port)> {
-        vec![("flash".into(), Cache::FLASH), ("backing".into(), Cache::BACKING)]
+        members()
     }
 
     fn is_write_only(&self) -> bool {
@@ -219,8 +219,7 @@ impl Node for CacheConfig {
 
     fn room(&self, world: &World<'_>, scale: u64) -> Result<BlockCount, ConfigError> {
         let room = world.room(self.below.one("backing"), scale)?;
-        let reserved = CacheSettings::reserved_blocks(self.durability(world));
-        Ok(BlockCount(room.0.saturating_sub(reserved)))
+        Ok(served(room, self.durability(world)))
     }
 
     fn plan(
@@ -238,22 +237,62 @@ impl Node for CacheConfig {
         let durability = self.durability(world);
         let reserved = CacheSettings::reserved_blocks(durability);
         let backing_blocks = BlockCount(asked.blocks.0 + reserved);
-        let backing = Asked {
-            blocks: backing_blocks,
-            scale: asked.scale,
-            writer: Writer::Layer,
-            is_part: false,
-        };
-        let flash = Asked {
-            blocks: self.flash_asked(backing_blocks, world)?,
-            // A cache is as large as it is told to be, whatever the scale of what it caches.
-            scale: 1,
-            writer: Writer::Layer,
-            is_part: false,
-        };
+        let flash = self.flash_asked(backing_blocks, world)?;
         let planned = PlannedCache { config: self.clone(), backing_blocks, durability };
-        Ok((Box::new(planned), vec![flash, backing]))
+        Ok((Box::new(planned), asked_below(asked, flash, durability)))
     }
+}
+
+/// The members of a cache.
+pub(super) fn members() -> Vec<(Cow<'static, str>, Port)> {
+    vec![("flash".into(), Cache::FLASH), ("backing".into(), Cache::BACKING)]
+}
+
+/// Blocks that a cache serves over a backing.
+pub(super) fn served(backing: BlockCount, durability: Option<DurabilitySettings>) -> BlockCount {
+    let reserved = CacheSettings::reserved_blocks(durability);
+    BlockCount(backing.0.saturating_sub(reserved))
+}
+
+/// What a cache asks of the nodes below, of which the flash is to have so many blocks.
+pub(super) fn asked_below(
+    asked: Asked,
+    flash: BlockCount,
+    durability: Option<DurabilitySettings>,
+) -> Vec<Asked> {
+    let reserved = CacheSettings::reserved_blocks(durability);
+    let backing = Asked {
+        blocks: BlockCount(asked.blocks.0 + reserved),
+        scale: asked.scale,
+        writer: Writer::Layer,
+        is_part: false,
+    };
+    // A cache is as large as it is told to be, whatever the scale of what it caches.
+    let flash = Asked { blocks: flash, scale: 1, writer: Writer::Layer, is_part: false };
+    vec![flash, backing]
+}
+
+/// Builds a cache.
+pub(super) fn build(
+    node: &str,
+    settings: CacheSettings,
+    below: &Below<'_>,
+    facts: impl Fn(Facts) -> super::Facts,
+) -> Result<Part, ConfigError> {
+    let (flash, backing) = (below.offers[0], below.offers[1]);
+    let known = Facts {
+        capacity_blocks: settings.capacity_blocks,
+        destage_slots: u64::from(settings.destage_slots_max),
+        of_policy: settings.policy.group(),
+        is_durable: settings.durability.is_some(),
+    };
+    let (layer, geometry) = Cache::new(settings, &flash.geometry, &backing.geometry)
+        .map_err(|error| wrong(node, &error))?;
+    Ok(Part {
+        body: Body::Layer(Box::new(layer)),
+        offer: Offer::over(geometry),
+        facts: facts(known),
+    })
 }
 
 impl CacheConfig {
@@ -354,21 +393,8 @@ impl Planned for PlannedCache {
     }
 
     fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError> {
-        let (flash, backing) = (below.offers[0], below.offers[1]);
-        let settings = self.settings(known, backing)?;
-        let facts = Facts {
-            capacity_blocks: settings.capacity_blocks,
-            destage_slots: u64::from(settings.destage_slots_max),
-            of_policy: settings.policy.group(),
-            is_durable: self.durability.is_some(),
-        };
-        let (layer, geometry) = Cache::new(settings, &flash.geometry, &backing.geometry)
-            .map_err(|error| wrong(&self.config.name, &error))?;
-        Ok(Part {
-            body: Body::Layer(Box::new(layer)),
-            offer: Offer::over(geometry),
-            facts: super::Facts::WriteBackCache(facts),
-        })
+        let settings = self.settings(known, below.offers[1])?;
+        build(&self.config.name, settings, below, super::Facts::WriteBackCache)
     }
 }
 

@@ -218,6 +218,7 @@ impl Cache {
             JobKind::FreshWrite => self.end_write(id, ctx),
             JobKind::BackingWrite => self.below_done(id, ctx),
             JobKind::Destage => self.flash_copy_durable(id, ctx),
+            JobKind::ZoneReset => self.reset_zone(id, ctx),
             _ => self.flush_part_done(id, ctx),
         }
     }

@@ -47,6 +47,7 @@ impl Cache {
                 }
                 JobKind::Destage => self.destage_done(id, ctx),
                 JobKind::Flush => self.flush_part_done(id, ctx),
+                JobKind::ZoneReset => self.end_reset(id, ctx),
                 _ => self.below_done(id, ctx),
             }
             moved = true;

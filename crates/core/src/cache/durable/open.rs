@@ -299,6 +299,13 @@ impl Cache {
         self.life = Life::Plain;
         let generation = self.ledger.generation();
         self.intent.confirm(generation, false);
+        if !self.ask_to_come_up(ctx) {
+            self.come_up(ctx);
+        }
+    }
+
+    /// All is known that must be.
+    pub(in crate::cache) fn come_up(&mut self, ctx: &mut Context<'_>) {
         self.evict_excess(ctx);
         self.set_gauges(ctx);
         ctx.opened(Ok(()));

@@ -69,6 +69,11 @@ impl SlotTable {
         self.owner(slot).is_some()
     }
 
+    /// True when a slot is mapped to the block.
+    pub fn has_block(&self, lba: Lba) -> bool {
+        self.slots.contains_key(&lba.0)
+    }
+
     /// The checksum of what a slot holds.
     pub fn checksum(&self, slot: u32) -> u32 {
         self.checksums[slot as usize]

@@ -1,8 +1,10 @@
 //! Host writes to fresh slots: the data, then a record, then the answer.
 
 use super::codec::{self, Mapping};
+use crate::buffer::BufferSlice;
 use crate::cache::Cache;
 use crate::cache::entries::{Flag, NONE};
+use crate::cache::jobs::JobKind;
 use crate::cache::slots::SlotWaiter;
 use crate::durability::Lsn;
 use crate::error::IoError;
@@ -11,6 +13,7 @@ use crate::layer::Context;
 use crate::ledger::{When, WrittenData};
 use crate::operation::Operation;
 use crate::planted::PlantedBug;
+use crate::units::BlockCount;
 use core::mem;
 
 impl Cache {
@@ -59,11 +62,11 @@ impl Cache {
     /// Issues what may be issued, in turn. True when something was.
     pub(super) fn issue_writes_in_turn(&mut self, ctx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        while let Some(&id) = self.host_writes.turns.front() {
+        while let Some(id) = self.host_writes.turns.pop_front() {
             if !self.issue_portion(id, ctx) {
+                self.host_writes.turns.push_front(id);
                 break;
             }
-            self.host_writes.turns.pop_front();
             moved = true;
         }
         moved
@@ -88,6 +91,11 @@ impl Cache {
         write.end = next + length as usize;
         let data = buffer.part(next as u64, length);
         let slots = mem::take(&mut write.slots);
+        let is_mapped_first = ctx.is_planted(PlantedBug::MapBeforeData);
+        let (carrier, data) = match is_mapped_first {
+            true => self.copy_of(id, data, ctx),
+            false => (id, data),
+        };
         let portion = &slots[next..next + length as usize];
         let mut issued = 0;
         let mut first = 0;
@@ -95,13 +103,26 @@ impl Cache {
             let run = run_of(&portion[first..], usize::MAX);
             let place = self.slots.place(portion[first], run as u64);
             let part = data.part(first as u64, run as u64);
-            self.issue(id, Cache::FLASH, Operation::WRITE, (place, part), ctx);
+            self.issue(carrier, Cache::FLASH, Operation::WRITE, (place, part), ctx);
             issued += 1;
             first += run;
         }
         self.host_writes.fresh(id).slots = slots;
-        self.jobs.get_mut(id).outstanding = issued;
+        self.jobs.get_mut(carrier).outstanding = issued;
+        if is_mapped_first {
+            self.portion_done(id, ctx);
+        }
         true
+    }
+
+    /// The planted bug: data goes to flash in a job of its own, for which nobody waits.
+    fn copy_of(&mut self, id: u32, data: BufferSlice, ctx: &mut Context<'_>) -> (u32, BufferSlice) {
+        let cause = self.jobs.get(id).cause;
+        let carrier = self.jobs.open(JobKind::Fill, NONE, Operation::WRITE, cause);
+        let copy = ctx.allocate(BlockCount(u64::from(data.blocks)));
+        ctx.copy(data, copy);
+        self.jobs.get_mut(carrier).buffer = copy;
+        (carrier, copy)
     }
 
     /// The operations of a portion have finished, or the write failed before it could begin.
@@ -131,9 +152,20 @@ impl Cache {
         write.next = end;
         let entries = self.jobs.take_entries(id);
         let mut checksums = mem::take(&mut self.host_writes.checksums);
+        let is_fetched = self.jobs.get(id).host == NONE;
         let mut first = next;
         while first < end {
-            let run = first..first + run_of(&slots[first..end], codec::MAP_BLOCKS_MAX);
+            let mut blocks = run_of(&slots[first..end], codec::MAP_BLOCKS_MAX);
+            if is_fetched {
+                blocks = self.not_overtaken(&entries[first..first + blocks]);
+                if blocks == 0 {
+                    let data = buffer.part(first as u64, 1);
+                    self.keep_unrecorded(entries[first], data, ctx);
+                    first += 1;
+                    continue;
+                }
+            }
+            let run = first..first + blocks;
             let lba = self.entries.get(entries[first]).lba.0;
             let blocks = run.len() as u64;
             let data = WrittenData {
@@ -157,6 +189,23 @@ impl Cache {
         self.jobs.get_mut(id).entries = entries;
         self.host_writes.checksums = checksums;
         self.host_writes.fresh(id).slots = slots;
+    }
+
+    /// How many of the first entries have no newer version that a record has mapped. What was fetched for a
+    /// rewrite may be overtaken so: the host does not wait for it.
+    fn not_overtaken(&self, entries: &[u32]) -> usize {
+        let lba = |entry: &u32| self.entries.get(*entry).lba;
+        entries.iter().take_while(|entry| !self.table.has_block(lba(entry))).count()
+    }
+
+    /// What was fetched of a block is in its slot, for the rewrite alone: the newer version is what a
+    /// recovery must find.
+    fn keep_unrecorded(&mut self, entry: u32, data: BufferSlice, ctx: &mut Context<'_>) {
+        let checksum = self.ledger.checksums_of(data, ctx)[0];
+        let entry = self.entries.get_mut(entry);
+        entry.set(Flag::HoldsData);
+        self.table.set_checksum(entry.slot, checksum);
+        self.intent.remove_users(Extent::new(entry.lba.0, 1));
     }
 
     /// An entry's data is in its new slot, and a record at `place` says so.

@@ -3,12 +3,13 @@
 use super::{BufferBound, DURABILITY, JOURNAL_PAGES, Kind};
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings, RideSettings, Split, ZoneSettings,
+    PoreSettings, RideSettings, Split, ZoneLruSettings, ZoneSettings,
 };
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::map::BandTable;
 use imbrex_core::operation::Durability;
 use imbrex_core::units::BlockCount;
+use imbrex_core::zone::{ZoneGeometry, ZoneModel};
 use std::sync::Arc;
 
 pub const BACKING_BLOCKS: u64 = 130;
@@ -74,12 +75,46 @@ pub fn durable(settings: CacheSettings) -> CacheSettings {
     CacheSettings { durability: Some(DURABILITY), ..settings }
 }
 
+/// A zone-LRU buffer over zones of so many blocks, which puts zones together in so many slots.
+pub fn zone_buffer(zone: u64, staging_blocks: u32) -> CacheSettings {
+    let policy = PolicySettings::ZoneLru(ZoneLruSettings {
+        zones: ZoneSettings::Equal(zone),
+        rewrite_blocks: 3,
+        staging_blocks,
+    });
+    CacheSettings { mode: CacheMode::WriteAllocate, ..with_policy(policy) }
+}
+
+/// A disk with host-aware zones that are there after a power cut, the first of them conventional.
+pub fn zoned_backing() -> Geometry {
+    let zones = ZoneGeometry {
+        model: ZoneModel::HostAware,
+        blocks: BlockCount(BACKING_BLOCKS),
+        zone_blocks: BlockCount(20),
+        conventional_zones: 1,
+        open_max: None,
+        active_max: None,
+        optimal_open: None,
+        optimal_non_sequential: None,
+    };
+    let plain = Geometry::plain(BlockCount(BACKING_BLOCKS), Media::Conventional);
+    Geometry { zones: Some(Arc::new(zones)), ..plain }
+}
+
 /// A cache whose flash is port 0 and whose backing is port 1.
 pub fn cache(settings: CacheSettings) -> Kind {
+    cache_over(settings, Geometry::plain(BlockCount(BACKING_BLOCKS), Media::Conventional))
+}
+
+/// A cache over a backing.
+pub fn cache_over(settings: CacheSettings, backing: Geometry) -> Kind {
     let flash = Geometry::plain(settings.flash_blocks(), Media::SolidState);
-    let backing = Geometry::plain(BlockCount(BACKING_BLOCKS), Media::Conventional);
     let is_durable = settings.durability.is_some();
-    let slots = settings.capacity_blocks + 2 * u64::from(DESTAGE_SLOTS).max(8);
+    let staging = match &settings.policy {
+        PolicySettings::ZoneLru(buffer) => u64::from(buffer.staging_blocks),
+        _ => 0,
+    };
+    let slots = settings.capacity_blocks + 2 * u64::from(DESTAGE_SLOTS).max(8) + staging;
     let journal = DURABILITY.ring_blocks + JOURNAL_PAGES;
     let buffers = BufferBound {
         blocks: slots + if is_durable { journal } else { 0 },

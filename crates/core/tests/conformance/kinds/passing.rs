@@ -37,7 +37,7 @@ fn passing(
         kept_buffers: 0,
         never_spoils: false,
         store: None,
-        beneath: None,
+        beneath: vec![],
         passes_on: true,
         known: None,
         disks,

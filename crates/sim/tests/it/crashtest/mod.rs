@@ -82,14 +82,23 @@ fn bugs_planted_in_the_journal_are_found_through_the_smallest_layer() {
     assert!(unnoticed.is_empty(), "not noticed: {unnoticed:?}");
 }
 
-/// Seeds of the campaign against the PORE stack.
+/// Seeds of the campaigns against the PORE stack and the zone-LRU buffer.
 const SEEDS: std::ops::Range<u64> = 0..20;
 
 #[test]
 fn the_pore_stack_loses_nothing() {
-    let subject = stacks::subject("pore").expect("a stack");
+    loses_nothing("pore");
+}
+
+#[test]
+fn the_zone_lru_buffer_loses_nothing() {
+    loses_nothing("zone-lru-buffer");
+}
+
+fn loses_nothing(name: &str) {
+    let subject = stacks::subject(name).expect("a stack");
     let totals = run_seeds(&subject, SEEDS, OPTIONS, JOBS);
-    let summary = Summary::new("pore", SEEDS.end, &totals, "");
+    let summary = Summary::new(name, SEEDS.end, &totals, "");
     println!("{}", summary.to_text());
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
     let seeds = SEEDS.end;

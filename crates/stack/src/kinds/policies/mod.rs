@@ -5,7 +5,7 @@ mod lru_band;
 mod opt;
 mod pore;
 mod ride;
-mod zone;
+pub(super) mod zone;
 
 pub use pore::PoreConfig;
 

@@ -24,7 +24,7 @@ impl Zone {
     ///
     /// # Errors
     /// When a zone is shorter than a block.
-    pub(super) fn settings(self, node: &str) -> Result<ZoneSettings, ConfigError> {
+    pub(in crate::kinds) fn settings(self, node: &str) -> Result<ZoneSettings, ConfigError> {
         match self {
             Zone::Bands => Ok(ZoneSettings::Bands),
             Zone::Of(size) => {
