@@ -1,7 +1,7 @@
 //! What cleaning and holding did to the requests of a run: the response times of those that felt each of them.
 
-use super::report::Series;
 use super::response_times::ResponseTimes;
+use super::series::Series;
 use imbrex_core::activity::Activity;
 use serde::{Deserialize, Serialize};
 

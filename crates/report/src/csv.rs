@@ -10,9 +10,10 @@ use super::activity_use::ResponseByActivity;
 use super::kind_tables::KindTable;
 use super::node_table::Cell;
 use super::phases::Phases;
-use super::report::{Report, Run, Series};
+use super::report::{Report, Run};
 use super::response_times::ResponseTimes;
 use super::segment_use::SEGMENT_METRICS;
+use super::series::Series;
 use imbrex_core::counters::declared;
 use imbrex_core::operation::Cause;
 

@@ -55,12 +55,12 @@ pub use recorder::{Recorder, SERIES_BUCKETS};
 pub use report::label;
 pub use report::{
     Combination, CombinedSource, DiskAreaUse, DiskUse, Due, Figures, IoTime, LatencyCdf,
-    ReplayMode, Report, Run, SCHEMA, Series, SimulationCost, UNKNOWN_COMMIT, Workload,
-    WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
+    ReplayMode, Report, Run, SCHEMA, SimulationCost, UNKNOWN_COMMIT, Workload, WorkloadKind,
+    WriteAmplification, peak_rss_bytes, ratio,
 };
 pub use response_times::ResponseTimes;
 pub use run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
-pub use series::{GaugeSeries, SumSeries, rates};
+pub use series::{GaugeSeries, Series, SumSeries, rates};
 pub use status::{device_status, node_status};
 pub use table::TableStyle;
 pub use windows::{OverDisks, WindowUse, WindowsUse};

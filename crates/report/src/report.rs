@@ -13,6 +13,7 @@ use super::movement::MemberMovement;
 use super::node_table::NodeTable;
 use super::phases::Phases;
 use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
+use super::series::Series;
 use super::windows::WindowsUse;
 use super::zone_use::ZoneUse;
 use imbrex_core::operation::Cause;
@@ -342,16 +343,6 @@ pub struct Figures {
     /// What went to the disks in the time that was asked for.
     #[serde(flatten)]
     pub heads: Heads,
-}
-
-/// Values at equal steps of time, the first bucket starting at 0.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// Width of a bucket in seconds; the last one ends at the end of the run and may be half a
-    /// bucket longer or shorter.
-    pub bucket_s: f64,
-    /// One value a bucket.
-    pub values: Vec<f64>,
 }
 
 /// Points of the latency distribution, ascending: `tail[i]` of the requests took longer than `ms[i]`.

@@ -3,10 +3,20 @@
 //! A series has a fixed number of [buckets](Buckets).
 
 use super::node_table::Cell;
-use super::report::Series;
 use imbrex_drives::time_buckets::{Buckets, halve};
+use serde::{Deserialize, Serialize};
 
 const NS_PER_S: f64 = 1e9;
+
+/// Values at equal steps of time, the first bucket starting at 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Width of a bucket in seconds; the last one ends at the end of the run and may be half a
+    /// bucket longer or shorter.
+    pub bucket_s: f64,
+    /// One value a bucket.
+    pub values: Vec<f64>,
+}
 
 impl Series {
     /// The rows of a table over time with one value.

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::super::drawn::CHART_RUNS_MAX;
-use super::super::report::{LatencyCdf, Report, Series};
+use super::super::report::{LatencyCdf, Report};
+use super::super::series::Series;
 use super::activities;
 use super::lines::{Strip, total_mib_per_s};
 use super::phases;

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::super::drawn::CHART_RUNS_MAX;
-use super::super::report::{Figures, LatencyCdf, Report, Run, Series};
+use super::super::report::{Figures, LatencyCdf, Report, Run};
+use super::super::series::Series;
 use crate::format::number;
 use crate::page::svg::{
     Canvas, Frame, GRID, HPos, SCALE, WIDTH, area, colour_of, draw, ink, line, text, ticks,

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use super::super::drawn::CHART_RUNS_MAX;
 use super::super::phases::{Phase, PhaseUse, Phases};
-use super::super::report::{Report, Run, Series};
+use super::super::report::{Report, Run};
 use super::super::response_times::ResponseTimes;
+use super::super::series::Series;
 use super::lines::{Panels, Strip, panels};
 use crate::format::{count, number, optional};
 use crate::page::{chip, escape, open_scroll, open_section};

@@ -28,7 +28,7 @@ macro_rules! stack {
 
 /// The stacks that ship for the search, by name; the first is the default. Their disks have a few hundred
 /// blocks.
-const READY_MADE: [(&str, &str); 23] = [
+const READY_MADE: [(&str, &str); 24] = [
     stack!("pore"),
     stack!("lru"),
     stack!("lru-band"),
