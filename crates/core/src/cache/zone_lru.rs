@@ -142,3 +142,55 @@ impl EvictionPolicy for ZoneLru {
         restore_order(cached, state, |entry, block| self.add(entry, block.lba))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Media;
+    use crate::units::BlockCount;
+
+    fn empty() -> Box<dyn EvictionPolicy> {
+        let zones = ZoneSettings::Equal(8);
+        let settings = ZoneLruSettings { zones, rewrite_blocks: 1, staging_blocks: 0 };
+        let backing = Geometry::plain(BlockCount(40), Media::Conventional);
+        settings.build(&backing).expect("zones that fit")
+    }
+
+    /// The blocks that leave, zone by zone, until nothing is cached.
+    fn drain(mut policy: Box<dyn EvictionPolicy>) -> Vec<Vec<u32>> {
+        let mut events = PolicyEvents::default();
+        let mut zones = Vec::new();
+        loop {
+            let mut victims = Vec::new();
+            policy.victims(&mut victims, &mut events);
+            if victims.is_empty() {
+                assert_eq!(events.amount(Counter::ZonesEvicted), zones.len() as u64);
+                return zones;
+            }
+            victims.iter().for_each(|entry| policy.on_remove(*entry));
+            zones.push(victims);
+        }
+    }
+
+    #[test]
+    fn zones_leave_in_the_order_of_their_last_use_and_come_back_in_it() {
+        let mut policy = empty();
+        let mut events = PolicyEvents::default();
+        let blocks = [12, 20, 9, 30, 8].map(Lba);
+        for (entry, lba) in (0..).zip(blocks) {
+            policy.on_insert(entry, lba, AccessKind::Write, &mut events);
+        }
+        policy.on_access(1, AccessKind::Read, &mut events);
+        let order = vec![vec![3], vec![4, 2, 0], vec![1]];
+        let mut state = StateWriter::default();
+        policy.save(&[0, 1, 2, 3, 4], &mut state);
+        let bytes = state.into_bytes();
+        let mut restored = empty();
+        let cached = blocks.map(|lba| CachedBlock { lba, dirty: true });
+        restored.restore(&cached, &mut StateReader::new(&bytes)).expect("what was saved");
+        assert_eq!(drain(restored), order);
+        assert_eq!(drain(policy), order);
+        let cut = empty().restore(&cached, &mut StateReader::new(&bytes[..bytes.len() - 1]));
+        cut.expect_err("a state that ends too early");
+    }
+}

@@ -378,6 +378,20 @@ mod tests {
     }
 
     #[test]
+    fn a_zone_that_is_reset_begins_anew() {
+        let mut ghost = Ghost::new(settings(true));
+        ghost.report(&reported(50, &[]));
+        ghost.write(Extent::new(100, 10));
+        assert_eq!(ghost.used().most(), 0.1);
+        ghost.reset(Extent::new(100, 100));
+        assert_eq!(ghost.used().most(), 0.0);
+        assert_eq!(ghost.write(Extent::new(100, 100)).most(), 0.0, "all of it goes home");
+        assert_eq!(ghost.write(Extent::new(100, 1)).most(), 0.1, "it is full");
+        ghost.reset(Extent::new(0, 100));
+        assert_eq!(ghost.write(Extent::new(50, 1)).most(), 0.0, "conventional as before");
+    }
+
+    #[test]
     fn a_used_drive_is_full_until_the_first_report() {
         let mut ghost = Ghost::new(GhostSettings { used_at_start: 0.5, ..settings(true) });
         assert_eq!(ghost.used().most(), 0.5);

@@ -181,3 +181,64 @@ impl Planned for PlannedBuffer {
         write_back_cache::build(&self.config.name, settings, below, super::Facts::ZoneLruBuffer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{BuildOptions, Plan, Setting, StackConfig};
+    use imbrex_core::buffer::ContentKind;
+
+    fn build(stack: &str, settings: &[&str]) -> Result<(), String> {
+        let settings = settings.iter().map(|text| Setting::parse(text).expect("a setting"));
+        let settings: Vec<Setting> = settings.collect();
+        let options = BuildOptions { scale: 1024, ..BuildOptions::simulate(1) };
+        let config = StackConfig::load(stack, &settings).map_err(|error| error.to_string())?;
+        let built = Plan::new(&config, &options)
+            .and_then(|plan| plan.build(None, None, ContentKind::Counted));
+        built.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_buffer_holds_what_is_rewritten() {
+        assert_eq!(build("idler-buffer", &[]), Ok(()));
+        assert_eq!(build("idler-buffer", &["buffer.capacity=1600KiB"]), Ok(()));
+        for (settings, expected) in [
+            (
+                &["buffer.capacity=1596KiB"][..],
+                "node `buffer`: capacity = \"1596 KiB\" holds 399 pages of 4 KiB, and rewrite_pages = 400; \
+                 accepted: a buffer that holds rewrite_pages",
+            ),
+            (
+                &["buffer.rewrite_pages=16385"],
+                "holds 16384 pages of 4 KiB, and rewrite_pages = 16385",
+            ),
+            (&["buffer.rewrite_pages=0"], "buffer.rewrite_pages=0: accepted: 1 to 4294967296"),
+            (
+                &["buffer.zone=1MiB"],
+                "zone = \"1 MiB\" is about a backing that shows no zones, and `controller`",
+            ),
+        ] {
+            let error = build("idler-buffer", settings).expect_err("a setting that cannot be");
+            assert!(error.contains(expected), "{settings:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_backing_without_zones_is_given_some() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../stacks/crash/zone-lru-buffer.toml");
+        let text = std::fs::read_to_string(file).expect("the stack");
+        let (text, _) = text.split_once("[draw]").expect("what is drawn comes last");
+        let build = |zone: &str| {
+            let setting = Setting::parse(&format!("buffer.zone={zone}")).expect("a setting");
+            let config = StackConfig::from_text("file.toml", text, &[setting]).expect("a stack");
+            let plan = Plan::new(&config, &BuildOptions::simulate(1));
+            let built = plan.and_then(|plan| plan.build(None, None, ContentKind::Counted));
+            built.map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!((build("48KiB"), build("bands")), (Ok(()), Ok(())));
+        let error = build("4095B").expect_err("less than a block");
+        assert!(
+            error.contains("zone = \"4095 B\"; accepted: one block (4096 B) or more"),
+            "{error}"
+        );
+    }
+}
