@@ -338,7 +338,7 @@ counters! {
             /// Requests that are held back now.
             Held("held", Number, Present, Sum),
             /// U at the last report, in millionths.
-            GhostUsed("ghost_used_millionths", Number, Present, Greatest),
+            GhostUsed("ghost_used", Millionths, Share, Greatest),
             /// The longest time for which a request was held back.
             HoldMaxNs("hold_max_ns", Ns, Greatest, Greatest),
         }

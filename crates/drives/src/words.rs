@@ -88,8 +88,8 @@ mod tests {
         for (text, expected) in [
             (
                 "resume = 'on'\nvictim = 'fifi'",
-                "a.toml:2: unknown variant `fifi`, expected one of `fifo`, `most-dirty`, `lba`; did you \
-                 mean `fifo`?",
+                "a.toml:2: unknown variant `fifi`, expected one of `fifo`, `most-dirty`, `lba`, `cheapest`; \
+                 did you mean `fifo`?",
             ),
             (
                 "victim = 'fifo'\nresume = 'perhaps'",
