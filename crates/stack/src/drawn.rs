@@ -41,11 +41,12 @@ impl DrawnStack {
             settings: settings.to_vec(),
         };
         for draw in &drawn.draws {
-            for setting in draw.choices.iter().flatten() {
-                check_taken(setting, std::iter::once(&drawn.config), "no stack")?;
-            }
             for choice in &draw.choices {
-                drawn.config.clone().with(file, choice)?;
+                let chosen = drawn.config.clone().with(file, choice)?;
+                for setting in choice {
+                    // A policy that is drawn brings its own keys.
+                    check_taken(setting, [&drawn.config, &chosen].into_iter(), "no stack")?;
+                }
             }
         }
         drawn.with(|_| 0)?;
