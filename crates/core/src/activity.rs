@@ -1,24 +1,24 @@
 //! What nodes do that requests of the host may feel, for whoever counts what it does to them.
 
+use crate::words::Words;
 use alloc::rc::Rc;
 use core::cell::Cell;
 
-/// Something that a node does for a while.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Activity {
-    /// A controller holds requests back.
-    Hold,
-    /// A translation cleans because a write has no room.
-    BlockingCleaning,
-    /// A translation cleans in idle time. It may finish what it has begun when a request comes.
-    IdleCleaning,
+crate::words! {
+    /// Something that a node does for a while. Of several that a request has felt, the first says what it waited for.
+    pub enum Activity {
+        /// A controller holds requests back.
+        Hold = "hold",
+        /// A translation cleans because a write has no room.
+        BlockingCleaning = "blocking_cleaning",
+        /// A translation cleans in idle time. It may finish what it has begun when a request comes.
+        IdleCleaning = "idle_cleaning",
+    }
 }
 
 impl Activity {
-    /// All of them. Of several that a request has felt, the first says what it waited for.
-    pub const ALL: [Activity; 3] =
-        [Activity::Hold, Activity::BlockingCleaning, Activity::IdleCleaning];
+    /// How many there are.
+    pub const COUNT: usize = Activity::VALUES.len();
 }
 
 /// How often each activity has begun and ended, over all nodes of a stack. The stack and whoever watches it share
@@ -28,13 +28,13 @@ pub struct Activities(Rc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    begun: [Cell<u64>; Activity::ALL.len()],
-    ended: [Cell<u64>; Activity::ALL.len()],
+    begun: [Cell<u64>; Activity::COUNT],
+    ended: [Cell<u64>; Activity::COUNT],
 }
 
 /// An instant, as [`Activities`] know it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ActivityMark([u64; Activity::ALL.len()]);
+pub struct ActivityMark([u64; Activity::COUNT]);
 
 impl Activities {
     /// One more node does it.
@@ -65,7 +65,7 @@ impl Activities {
             let activity = *activity as usize;
             self.0.begun[activity].get() > mark.0[activity]
         };
-        Activity::ALL.into_iter().find(was_on)
+        Activity::VALUES.iter().copied().find(was_on)
     }
 }
 

@@ -78,6 +78,12 @@ impl ZoneGeometry {
         Extent::new(start, self.zone_blocks.0.min(self.blocks.0 - start))
     }
 
+    /// Blocks of the buffer for a report of all zones; those of the device where that is smaller.
+    pub fn report_blocks(&self) -> BlockCount {
+        let bytes = (u64::from(self.zones()) + 1) * DESCRIPTOR_BYTES as u64;
+        BlockCount(bytes.div_ceil(BLOCK_BYTES)).min(self.blocks)
+    }
+
     /// True for a zone without a write pointer.
     #[inline]
     pub fn is_conventional(&self, zone: ZoneId) -> bool {
@@ -201,6 +207,12 @@ pub fn part_of_report(
         moved.encode(geometry.model, out);
     }
     bytes
+}
+
+/// The zones in a report, up to the first that is none.
+pub fn descriptors(report: &[u8]) -> impl Iterator<Item = ZoneDescriptor> + '_ {
+    let zones = report.chunks_exact(DESCRIPTOR_BYTES).skip(1);
+    zones.map_while(|zone| ZoneDescriptor::decode(zone.try_into().ok()?))
 }
 
 /// The report of the zones from `first` on that fits `room`, in the layout of REPORT ZONES

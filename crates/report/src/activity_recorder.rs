@@ -8,13 +8,12 @@ use imbrex_core::activity::Activity;
 
 const NS_PER_S: f64 = 1e9;
 
-/// Shares of time are kept as 0 and 1.
-const ACTIVITIES: usize = Activity::ALL.len();
+const ACTIVITIES: usize = Activity::COUNT;
 
 /// Which activities are on, and how many requests are held back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActivityState {
-    /// In the order of [`Activity::ALL`].
+    /// In the order of [`Activity`].
     pub is_on: [bool; ACTIVITIES],
     /// Requests that are held back.
     pub held: u64,
@@ -25,7 +24,7 @@ pub(super) struct ActivityRecorder {
     state: ActivityState,
     since_ns: u64,
     total_ns: [u64; ACTIVITIES],
-    /// Each activity in the order of [`Activity::ALL`], then none of them.
+    /// Each activity in the order of [`Activity`], then none of them.
     latencies: [Option<Box<Latencies>>; ACTIVITIES + 1],
     shares: [GaugeSeries; ACTIVITIES],
     held: GaugeSeries,

@@ -3,16 +3,8 @@
 use super::response_times::ResponseTimes;
 use super::series::Series;
 use imbrex_core::activity::Activity;
+use imbrex_core::words::Words;
 use serde::{Deserialize, Serialize};
-
-/// The word that reports use for an activity.
-pub const fn name_of(activity: Activity) -> &'static str {
-    match activity {
-        Activity::Hold => "hold",
-        Activity::BlockingCleaning => "blocking_cleaning",
-        Activity::IdleCleaning => "idle_cleaning",
-    }
-}
 
 /// The word for what none of them was on for.
 pub const NO_ACTIVITY: &str = "none";
@@ -38,11 +30,10 @@ pub struct ResponseByActivity {
 impl ResponseByActivity {
     /// Those that there are, by their words, in the order in which they count.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &ActivityUse)> {
-        let [hold, blocking, idle] = Activity::ALL.map(name_of);
         let all = [
-            (hold, &self.hold),
-            (blocking, &self.blocking_cleaning),
-            (idle, &self.idle_cleaning),
+            (Activity::Hold.word(), &self.hold),
+            (Activity::BlockingCleaning.word(), &self.blocking_cleaning),
+            (Activity::IdleCleaning.word(), &self.idle_cleaning),
             (NO_ACTIVITY, &self.none),
         ];
         all.into_iter().filter_map(|(name, of)| Some((name, of.as_ref()?)))

@@ -259,7 +259,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     }
 
     /// The same one, which records by what nodes do while a request is open.
-    pub fn that_feels(self, activities: Activities) -> Replayer<I> {
+    pub fn with_activities(self, activities: Activities) -> Replayer<I> {
         Replayer { activities, ..self }
     }
 

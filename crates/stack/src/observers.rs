@@ -6,6 +6,7 @@ use imbrex_core::activity::{Activities, Activity};
 use imbrex_core::counters::{Counter, Gauge};
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::Instant;
+use imbrex_core::words::Words;
 use imbrex_drives::toml_error::{listed, nearest};
 use imbrex_report::{
     ActivityState, GaugeSeries, GhostUse, Phase, Recorder, Run, SERIES_BUCKETS, Series,
@@ -206,7 +207,7 @@ impl ActivityObserver {
     pub fn observe(&mut self, now: Instant, stack: &Stack) {
         let held = |node: &NodeId| stack.counts(*node).gauge(Gauge::Held);
         let state = ActivityState {
-            is_on: Activity::ALL.map(|activity| self.activities.nodes(activity) > 0),
+            is_on: std::array::from_fn(|at| self.activities.nodes(Activity::VALUES[at]) > 0),
             held: self.controllers.iter().map(held).sum(),
         };
         if state != self.last {

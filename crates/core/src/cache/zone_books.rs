@@ -2,8 +2,8 @@
 //! far each zone is written.
 
 use crate::extent::Extent;
-use crate::units::{BLOCK_BYTES, BlockCount, Lba};
-use crate::zone::{DESCRIPTOR_BYTES, ZoneCondition, ZoneDescriptor, ZoneGeometry, ZoneId};
+use crate::units::{BlockCount, Lba};
+use crate::zone::{ZoneCondition, ZoneGeometry, ZoneId, descriptors};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -35,16 +35,13 @@ impl ZoneBooks {
 
     /// Blocks of the buffer for a report of all zones.
     pub fn report_blocks(&self) -> BlockCount {
-        let bytes = (u64::from(self.geometry.zones()) + 1) * DESCRIPTOR_BYTES as u64;
-        BlockCount(bytes.div_ceil(BLOCK_BYTES)).min(self.geometry.blocks)
+        self.geometry.report_blocks()
     }
 
     /// Takes a report of the zones from the first on. What was written since it was asked for may stand in
     /// it or not.
     pub fn take_report(&mut self, report: &[u8]) {
-        let zones = report.chunks_exact(DESCRIPTOR_BYTES).skip(1);
-        let zones = zones.map_while(|zone| ZoneDescriptor::decode(zone.try_into().ok()?));
-        for reported in zones {
+        for reported in descriptors(report) {
             let extent = reported.extent;
             let number = extent.start.0 / self.geometry.zone_blocks.0;
             let Some(zone) = self.zones.get_mut(number as usize) else {
@@ -134,7 +131,7 @@ impl ZoneBooks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zone::{ZoneModel, report};
+    use crate::zone::{ZoneDescriptor, ZoneModel, report};
 
     fn books() -> ZoneBooks {
         books_with(&[])

@@ -10,7 +10,7 @@
 
 use crate::extent::Extent;
 use crate::units::{BlockCount, Duration, Lba};
-use crate::zone::{DESCRIPTOR_BYTES, ZoneCondition, ZoneDescriptor};
+use crate::zone::{ZoneCondition, descriptors};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -212,10 +212,8 @@ impl Ghost {
     /// The drive has reported its zones from the first on: those that are sequential again were cleaned.
     pub fn report(&mut self, report: &[u8]) {
         self.free_unknown();
-        let zones = report.chunks_exact(DESCRIPTOR_BYTES).skip(1);
-        let zones = zones.map_while(|zone| ZoneDescriptor::decode(zone.try_into().ok()?));
         let zone_blocks = self.settings.zone_blocks.0.max(1);
-        for reported in zones {
+        for reported in descriptors(report) {
             let number = (reported.extent.start.0 / zone_blocks) as u32;
             let Some(zone) = self.zones.get_mut(number as usize) else {
                 return;
@@ -297,7 +295,7 @@ impl Ghost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zone::{ZoneGeometry, ZoneId, ZoneModel, report};
+    use crate::zone::{ZoneDescriptor, ZoneGeometry, ZoneId, ZoneModel, report};
 
     fn settings(has_reports: bool) -> GhostSettings {
         GhostSettings {

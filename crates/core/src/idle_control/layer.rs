@@ -22,8 +22,7 @@ use crate::lifecycle::Start;
 use crate::map::Slab;
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
 use crate::timers::Timers;
-use crate::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
-use crate::zone::DESCRIPTOR_BYTES;
+use crate::units::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
@@ -107,6 +106,10 @@ struct IdlerState {
     /// Held requests that were released last and have not ended: nothing is sampled before they have.
     released: u32,
     period: Period,
+    /// What was cleaned in a second of the idle time that the drive had, in the last period in which it had some.
+    cleaned_per_idle_s: Option<Used>,
+    /// When requests were held last.
+    worked_since: Instant,
     /// A period has ended. What the first report finds out was not cleaned in one.
     has_period: bool,
     is_reporting: bool,
@@ -125,10 +128,6 @@ struct Period {
     /// Of the period before: the share of time in which the drive worked, and V_c.
     worked_before: f64,
     cleaned_per_s: Used,
-    /// What was cleaned in a second of the idle time that the drive had, in the last period in which it had some.
-    cleaned_per_idle_s: Option<Used>,
-    /// When requests were held last.
-    worked_since: Instant,
 }
 
 /// A controller above a drive that cleans in idle time. It knows nothing of the drive but what a host can know.
@@ -174,6 +173,8 @@ impl IdleControl {
                 decided: None,
                 released: 0,
                 period: Period { worked_before: 1.0, ..Period::default() },
+                cleaned_per_idle_s: None,
+                worked_since: Instant::ZERO,
                 has_period: false,
                 is_reporting: false,
                 is_report_due: false,
@@ -286,7 +287,7 @@ impl IdleControl {
         if let Some(idler) = &mut self.idler {
             let held = now.since(self.held_since.max(idler.period.since));
             idler.period.held += held;
-            idler.period.worked_since = now;
+            idler.worked_since = now;
             idler.released = self.held.len() as u32;
             idler.sample = Sample::new(idler.settings.samples);
         }
@@ -321,9 +322,8 @@ impl IdleControl {
             return self.set(Timer::Report, every, ctx);
         }
         idler.is_reporting = true;
-        let zones = self.below.zones.as_ref().map_or(0, |zones| zones.zones());
-        let bytes = (u64::from(zones) + 1) * DESCRIPTOR_BYTES as u64;
-        let blocks = BlockCount(bytes.div_ceil(BLOCK_BYTES).min(self.below.blocks.0));
+        let zones = self.below.zones.as_ref().expect("a drive that reports zones has some");
+        let blocks = zones.report_blocks();
         let buffer = ctx.allocate(blocks);
         let tag = Tag(u64::from(self.passed.add(Passed::Report { buffer })));
         ctx.issue(Issue {
@@ -431,7 +431,7 @@ impl IdlerState {
             let cleaning = self.period.cleaning.0 as f64 / 1e9;
             if cleaning > 0.0 && freed.blocks + freed.entries > 0.0 {
                 let Used { blocks, entries } = freed;
-                self.period.cleaned_per_idle_s =
+                self.cleaned_per_idle_s =
                     Some(Used { blocks: blocks / cleaning, entries: entries / cleaning });
             }
             self.period = Period {
@@ -440,7 +440,6 @@ impl IdlerState {
                 cleaning: Duration::ZERO,
                 worked_before: 1.0 - held.0 as f64 / length.0 as f64,
                 cleaned_per_s: Used { blocks: per_s(freed.blocks), entries: per_s(freed.entries) },
-                ..self.period
             };
         }
         let used = self.ghost.used().most();
@@ -452,9 +451,9 @@ impl IdlerState {
     /// What is known of the idle time that the drive had.
     fn idled(&self, now: Instant) -> Idled {
         let used = self.ghost.used();
-        let cleaned = self.period.cleaned_per_idle_s;
+        let cleaned = self.cleaned_per_idle_s;
         Idled {
-            since: now.since(self.period.worked_since),
+            since: now.since(self.worked_since),
             cleaned_per_s: cleaned.map(|cleaned| cleaned.of_the_scarcer(used)),
         }
     }

@@ -6,7 +6,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_core::rng::Rng;
 use imbrex_core::units::{BLOCK_BYTES, Duration};
-use imbrex_core::zone::{DESCRIPTOR_BYTES, ZoneDescriptor};
+use imbrex_core::zone::descriptors;
 use imbrex_stack::{BuildOptions, ConfigError, Setting};
 
 const MIB_BLOCKS: u64 = (1 << 20) / BLOCK_BYTES;
@@ -98,9 +98,7 @@ pub fn left_after_idle(
             reported = bytes.to_vec();
         })
         .map_err(|error| ConfigError::words(error.to_string()))?;
-    let zones = reported.chunks_exact(DESCRIPTOR_BYTES).skip(1);
-    let zones = zones.filter_map(|zone| ZoneDescriptor::decode(zone.try_into().ok()?));
-    let first_zones = zones.take(ZONES_OF_TRIGGER as usize);
+    let first_zones = descriptors(&reported).take(ZONES_OF_TRIGGER as usize);
     Ok(first_zones.filter(|zone| zone.non_sequential).count())
 }
 

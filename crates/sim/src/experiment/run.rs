@@ -323,7 +323,7 @@ impl Task<'_> {
         let shared = Rc::clone(&recorder);
         let records = Until { records, stop };
         let replayer = Replayer::in_windows(records, replay, blocks, dealt, shared)
-            .that_feels(engine.stack.activities());
+            .with_activities(engine.stack.activities());
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let mut arrays = ArrayObserver::new(&describe, Rc::clone(&recorder));
         let mut activities = ActivityObserver::new(&describe, &engine.stack, Rc::clone(&recorder));

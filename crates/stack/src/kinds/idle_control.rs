@@ -105,29 +105,11 @@ fn seconds(seconds: f64) -> Duration {
 impl IdleControlConfig {
     /// Finds a key that does nothing under the policy.
     fn check_keys(&self) -> Result<(), ConfigError> {
-        let stated: [(&'static str, bool); 18] = [
-            ("u_low", self.u_low.is_some()),
-            ("u_high", self.u_high.is_some()),
-            ("l_min_s", self.l_min_s.is_some()),
-            ("l_max_s", self.l_max_s.is_some()),
-            ("l_step_s", self.l_step_s.is_some()),
-            ("hold_share", self.hold_share.is_some()),
-            ("samples", self.samples.is_some()),
-            ("vm", self.vm.is_some()),
-            ("report_zones_every_s", self.report_zones_every_s.is_some()),
-            ("u_start", self.u_start.is_some()),
-            ("media_cache", self.media_cache.is_some()),
-            ("entries", self.entries.is_some()),
-            ("trigger_s", self.trigger_s.is_some()),
-            ("zone_clean_s", self.zone_clean_s.is_some()),
-            ("log", self.log == Some(true)),
-            ("at_ic", self.at_ic.is_some()),
-            ("on_flush", self.on_flush.is_some()),
-            ("hold_max_s", self.hold_max_s.is_some()),
-        ];
+        // Keys that are absent are not in the table; `log = false` is as if it were.
+        let stated = toml::Table::try_from(self).expect("a node is a table");
         let policy = self.policy.0;
-        let foreign = stated.iter().find_map(|(key, is_stated)| {
-            let others = policies_of(key).filter(|_| *is_stated)?;
+        let foreign = stated.iter().find_map(|(key, value)| {
+            let others = policies_of(key).filter(|_| value.as_bool() != Some(false))?;
             (!others.contains(&policy)).then_some((key, others))
         });
         let Some((key, others)) = foreign else {
