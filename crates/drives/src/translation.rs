@@ -83,10 +83,13 @@ macro_rules! translation_keys {
                 idle_resume: Option<$crate::Word<$crate::OnOff>> => $crate::AnyWord, r#"`"on"`"#;
                 /// Which band is next.
                 #[serde(skip_serializing_if = "Option::is_none")]
-                idle_victim: Option<$crate::Word<imbrex_core::translation::Victim>> => r#"`"fifo"`: that of the oldest entry; `"most-dirty"`; `"lba"`: the lowest address"#, r#"`"fifo"`"#;
+                idle_victim: Option<$crate::Word<imbrex_core::translation::Victim>> => r#"`"fifo"`: that of the oldest entry; `"most-dirty"`; `"lba"`: the lowest address; `"cheapest"`: the one that takes the least time for an entry that it frees"#, r#"`"fifo"`"#;
                 /// Of a host-aware drive: how much of each zone with a write pointer holds data at the start.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 zones_filled: Option<f64> => 0.0..=1.0, "`0.0`: empty";
+                /// Of a host-aware drive: when space of the log is free again.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                reclaim: Option<$crate::Word<imbrex_core::translation::Reclaim>> => r#"`"tail"`: from the oldest entry on; `"zone"`: that of a zone when it is cleaned, wherever it lies ([more](models/host-aware.md#when-space-is-free-again)), not with `log_per_flush`"#, r#"`"tail"`"#;
                 /// How far the clean goes before the drive looks for requests, and loses its place on the
                 /// platter.
                 #[serde(skip_serializing_if = "Option::is_none")]

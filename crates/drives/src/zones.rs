@@ -3,7 +3,7 @@
 use super::model::DriveModel;
 use crate::quantity::{Rate, Size, Span};
 use crate::words::Word;
-use imbrex_core::translation::HostAware;
+use imbrex_core::translation::{HostAware, Reclaim};
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_core::words::Words;
 use imbrex_core::zone::{ZoneGeometry, ZoneModel};
@@ -160,6 +160,7 @@ impl DriveZones {
                 optimal_non_sequential: self.optimal_non_sequential,
             }),
             filled_permille: 0,
+            reclaim: Reclaim::default(),
             command: self.zone_command.map_or(command, |span| span.0),
             report: self.report_zones.map_or(REPORT_ZONES, |span| span.0),
         })

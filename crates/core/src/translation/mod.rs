@@ -10,9 +10,9 @@ pub use band_layout::{bands_ascending, bands_fixed, bands_uniform};
 pub use persistent_cache::{
     Areas, BlockingCleaning, BypassSettings, CleanTo, CoveredBlocks, Disks, DurableAreas, Gather,
     HostAware, IdleCleaning, IdlePiece, Layout, LayoutError, MapJournalSettings, OnArrival,
-    PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod, RewriteSettings,
-    StreamClasses, TrimMethod, UpdateMethod, Victim, codec, conventional_band_blocks,
-    conventional_blocks_needed, layout, log, log_blocks_needed, records,
+    PersistentCache, PersistentCacheSettings, Reclaim, RewriteExtent, RewriteMethod,
+    RewriteSettings, StreamClasses, TrimMethod, UpdateMethod, Victim, codec,
+    conventional_band_blocks, conventional_blocks_needed, layout, log, log_blocks_needed, records,
 };
 pub use s_block::{
     Fill, GcOrder, MILLION, Prefill, RingSize, SBlockError, SBlockLayout, SBlockPlace,

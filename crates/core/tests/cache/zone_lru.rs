@@ -13,7 +13,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::map::BandTable;
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::translation::{
-    HostAware, PersistentCache, PersistentCacheSettings, RewriteExtent, RewriteMethod,
+    HostAware, PersistentCache, PersistentCacheSettings, Reclaim, RewriteExtent, RewriteMethod,
     RewriteSettings,
 };
 use imbrex_core::units::{BlockCount, Duration};
@@ -78,6 +78,7 @@ fn over_zones(filled_permille: u32, depth: usize, steps: Vec<Step>) -> Counted {
         },
         host_aware: Some(HostAware {
             filled_permille,
+            reclaim: Reclaim::Tail,
             zones: Arc::new(zones),
             command: Duration(10),
             report: Duration(100),

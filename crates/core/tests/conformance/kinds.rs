@@ -32,8 +32,8 @@ use imbrex_core::read_cache::{OnWrite, ReadCacheSettings};
 use imbrex_core::translation::segment::RegionLayout;
 use imbrex_core::translation::{
     BlockingCleaning, BypassSettings, CleanTo, Gather, HostAware, IdleCleaning, IdlePiece, MILLION,
-    MapJournalSettings, OnArrival, PersistentCache, PersistentCacheSettings, RewriteExtent,
-    RewriteMethod, RewriteSettings, RingSize, TrimMethod, UpdateMethod, Victim,
+    MapJournalSettings, OnArrival, PersistentCache, PersistentCacheSettings, Reclaim,
+    RewriteExtent, RewriteMethod, RewriteSettings, RingSize, TrimMethod, UpdateMethod, Victim,
     conventional_band_blocks, conventional_blocks_needed, log_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration};
@@ -116,6 +116,7 @@ macro_rules! every_kind {
             durable_translation_on_two_disks_idle: on_two_disks(durably(idle(OnArrival::FinishChunk, bypassing(log(24))))),
             host_aware_blocking: host_aware(log(24)),
             host_aware_idle: host_aware(idle(OnArrival::FinishIfShort, log(24))),
+            host_aware_freed_by_zones: host_aware_freed_by(Reclaim::Zone, idle(OnArrival::FinishIfShort, log(24))),
             cache_over_zones: stacked(cache(lru()), host_aware(log(24))),
             zone_lru_buffer: cache(zone_buffer(8, 0)),
             durable_zone_lru_buffer: cache(durable(zone_buffer(8, 0))),
@@ -559,6 +560,10 @@ fn zones(model: ZoneModel, open_max: Option<u32>) -> ZoneGeometry {
 }
 
 fn host_aware(settings: PersistentCacheSettings) -> Kind {
+    host_aware_freed_by(Reclaim::Tail, settings)
+}
+
+fn host_aware_freed_by(reclaim: Reclaim, settings: PersistentCacheSettings) -> Kind {
     let zones = zones(ZoneModel::HostAware, None);
     let lengths = (0..zones.zones()).map(|zone| zones.extent_of(ZoneId(zone)).blocks);
     let bands = Arc::new(BandTable::new(lengths));
@@ -571,6 +576,7 @@ fn host_aware(settings: PersistentCacheSettings) -> Kind {
         },
         host_aware: Some(HostAware {
             filled_permille: 0,
+            reclaim,
             zones: Arc::new(zones),
             command: Duration(10),
             report: Duration(100),

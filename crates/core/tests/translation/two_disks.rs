@@ -13,7 +13,7 @@ use imbrex_core::map::BandTable;
 use imbrex_core::operation::{Completion, Durability, Operation, RequestId, Tag};
 use imbrex_core::stack::{Arrival, DiskId, NodeId, StackBuilder};
 use imbrex_core::translation::{
-    BypassSettings, HostAware, LayoutError, PersistentCache, PersistentCacheSettings,
+    BypassSettings, HostAware, LayoutError, PersistentCache, PersistentCacheSettings, Reclaim,
     RewriteExtent, RewriteMethod, RewriteSettings, conventional_blocks_needed,
 };
 use imbrex_core::units::{BlockCount, Duration, Instant};
@@ -128,6 +128,7 @@ fn a_host_aware_disk_is_one_disk() {
         },
         host_aware: Some(HostAware {
             filled_permille: 0,
+            reclaim: Reclaim::Tail,
             zones: Arc::new(zones),
             command: Duration(1),
             report: Duration(1),

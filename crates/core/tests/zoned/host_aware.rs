@@ -17,7 +17,7 @@ use imbrex_core::rng::Rng;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::translation::{
     HostAware, IdleCleaning, LayoutError, OnArrival, PersistentCache, PersistentCacheSettings,
-    RewriteExtent, RewriteMethod, RewriteSettings,
+    Reclaim, RewriteExtent, RewriteMethod, RewriteSettings,
 };
 use imbrex_core::units::{BlockCount, Duration};
 use imbrex_core::zone::{ZoneGeometry, ZoneId, ZoneModel};
@@ -34,6 +34,7 @@ fn settings(log_blocks: u64) -> PersistentCacheSettings {
         },
         host_aware: Some(HostAware {
             filled_permille: 0,
+            reclaim: Reclaim::Tail,
             zones: Arc::new(zones),
             command: Duration(10),
             report: Duration(100),
@@ -50,6 +51,12 @@ fn with_idle_cleaning(log_blocks: u64, on_arrival: OnArrival) -> PersistentCache
         }),
         ..settings(log_blocks)
     }
+}
+
+/// The space of the log is free when a zone is cleaned.
+fn freed_by_zones(mut settings: PersistentCacheSettings) -> PersistentCacheSettings {
+    settings.host_aware.as_mut().expect("of a host-aware disk").reclaim = Reclaim::Zone;
+    settings
 }
 
 fn bands() -> Arc<BandTable> {
@@ -93,6 +100,9 @@ fn random_writes_keep_their_data_on_a_destructive_medium() {
         ("idle, finishing", with_idle_cleaning(40, OnArrival::FinishIfShort)),
         ("idle, stopping", with_idle_cleaning(40, OnArrival::FinishChunk)),
         ("idle, anew", with_idle_cleaning(40, OnArrival::Abort)),
+        ("by zones, blocking", freed_by_zones(settings(40))),
+        ("by zones, idle", freed_by_zones(with_idle_cleaning(40, OnArrival::FinishIfShort))),
+        ("by zones, anew", freed_by_zones(with_idle_cleaning(40, OnArrival::Abort))),
     ];
     for (name, settings) in variants {
         let build = move |seed| {
@@ -202,6 +212,23 @@ fn random_acts_change_sequence_and_data_as_the_rule_says() {
 }
 
 #[test]
+fn space_is_free_from_the_tail_or_as_soon_as_its_zone_is_empty() {
+    let used = |settings: PersistentCacheSettings| {
+        let mut host = host(1, settings);
+        let zone = |number: u64| (CONVENTIONAL + number) * ZONE;
+        let offsets = [zone(0) + 5, zone(1) + 5, zone(1) + 5, zone(1) + 6];
+        for start in offsets {
+            host.write(start, 1).expect("written");
+        }
+        host.command(Operation::ZoneReset, CONVENTIONAL + 1).expect("reset");
+        host.write(zone(0) + 6, 1).expect("written");
+        host.engine.stack.counts(host.node).gauge(Gauge::PersistentCacheUsedBlocks)
+    };
+    assert_eq!(used(settings(40)), 5, "the oldest slot is live");
+    assert_eq!(used(freed_by_zones(settings(40))), 2, "of the zone that has something left");
+}
+
+#[test]
 fn settings_that_do_not_go_with_zones_are_refused() {
     let disk = shingled_disk(0);
     let refused = |settings, bands| {
@@ -219,6 +246,9 @@ fn settings_that_do_not_go_with_zones_are_refused() {
         ..settings(40)
     };
     assert_eq!(refused(durable, bands()), LayoutError::ZonesNotDurable);
+    let mut records = freed_by_zones(settings(40));
+    records.map_journal.log_per_flush = BlockCount(1);
+    assert_eq!(refused(records, bands()), LayoutError::RecordsOfNoZone(BlockCount(1)));
 }
 
 fn cache_settings() -> CacheSettings {

@@ -37,7 +37,8 @@ const SHIPPED: &[Figure] = shipped![
     "headmove": "table-5.1", "table-5.3", "figure-5.1", "figure-5.2", "figure-5.3", "depth", "placement", "placed", "quota", "idle", "sptf",
         "open-loop", "as-recorded";
     "idler": "table-1", "figure-2", "figure-3", "figure-4", "figure-6", "table-2", "table-3", "figure-9", "figure-10", "figure-12",
-        "figure-14", "figure-16", "shares", "resume", "ghost", "beyond", "victims";
+        "figure-14", "figure-16", "shares", "resume", "ghost", "beyond", "victims",
+        "reclaim";
 ];
 
 impl Figure {

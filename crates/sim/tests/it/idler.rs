@@ -131,6 +131,14 @@ fn what_cannot_be_is_refused_in_one_sentence() {
             experiment("\"smr-only\"", "\"translation.zones_filled\" = 0.5"),
             "node `translation`: zones_filled = 0.5 says how full zones are at the start",
         ),
+        (
+            experiment("\"smr-only\"", "\"translation.reclaim\" = \"zone\""),
+            "node `translation`: reclaim = \"zone\" says when the log has room for zones again",
+        ),
+        (
+            set("\"translation.reclaim\" = \"zone\";\"translation.log_per_flush\" = \"4 KiB\""),
+            "reclaim = \"zone\" frees what is of a zone, and log_per_flush takes 4 KiB that are of none",
+        ),
     ] {
         let error = reported(&text).expect_err(words);
         assert!(error.contains(words), "{error}");

@@ -25,6 +25,7 @@ use imbrex_core::translation::{
     conventional_band_blocks, log_blocks_needed,
 };
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
+use imbrex_core::words::Words;
 use imbrex_drives::quantity::{Size, SizeOrShare, Whole};
 use imbrex_drives::{Bands, DriveModel, TranslationSettings};
 use imbrex_report::Run;
@@ -224,16 +225,27 @@ impl PersistentCacheConfig {
         let check = settings.check_cleaning().and_then(|()| settings.check_bypass());
         check.map_err(|what| wrong(&self.name, &what))?;
         let mut host_aware = host_aware(model, asked);
+        let not_shown = |words: String| {
+            let drive = &model.name;
+            let words = format!(
+                "{words}, and the drive `{drive}` shows none; accepted: over a host-aware drive"
+            );
+            wrong(&self.name, &words)
+        };
         if let Some(filled) = settings.zones_filled {
-            let Some(zones) = &mut host_aware else {
-                let words = format!(
-                    "zones_filled = {filled} says how full zones are at the start, and the drive `{}` shows \
-                     none; accepted: over a host-aware drive",
-                    model.name
-                );
-                return Err(wrong(&self.name, &words));
-            };
+            let zones = host_aware.as_mut().ok_or_else(|| {
+                not_shown(format!("zones_filled = {filled} says how full zones are at the start"))
+            })?;
             zones.filled_permille = (filled * 1000.0).round() as u32;
+        }
+        if let Some(reclaim) = settings.reclaim {
+            let zones = host_aware.as_mut().ok_or_else(|| {
+                let name = reclaim.0.word();
+                not_shown(format!(
+                    "reclaim = \"{name}\" says when the log has room for zones again"
+                ))
+            })?;
+            zones.reclaim = reclaim.0;
         }
         let layout = match (&host_aware, settings.bands) {
             (Some(zones), bands) => self.bands_of_zones(zones, bands)?,

@@ -7,7 +7,7 @@ use super::disks::Disks;
 use super::log::Log;
 use super::mover::moved_at_a_time;
 use super::records;
-use super::settings::PersistentCacheSettings;
+use super::settings::{PersistentCacheSettings, Reclaim};
 use crate::durability::JournalSettings;
 use crate::ledger::Ledger;
 use crate::map::BandTable;
@@ -31,7 +31,13 @@ impl Keeping {
         match settings.durability {
             None => Keeping {
                 ledger: Ledger::volatile(),
-                log: Log::new(slots, packet_max, entries_max).with_reserve(reserve),
+                log: match settings.host_aware.as_ref() {
+                    Some(it) if it.reclaim == Reclaim::Zone => {
+                        let log = Log::new(slots, packet_max, entries_max);
+                        log.freed_by_zones(it.zones.zone_blocks, it.zones.zones())
+                    }
+                    _ => Log::new(slots, packet_max, entries_max).with_reserve(reserve),
+                },
                 checksums: Checksums::none(),
                 conduct: Conduct::of_a_drive(settings),
             },

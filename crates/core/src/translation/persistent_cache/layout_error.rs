@@ -70,6 +70,8 @@ pub enum LayoutError {
     RewriteNotDurable,
     /// A recovery takes a rewritten band to be whole.
     ExtentNotDurable,
+    /// Slots are freed by zones, and records of flushes are of no zone.
+    RecordsOfNoZone(BlockCount),
     /// A zone is read from the memory it is merged in.
     MergeBufferWithZones,
     /// What is merged at a time is shorter than what it takes to go on from there.
@@ -126,6 +128,11 @@ const ZONES_ON_TWO_DISKS: &str = "\
 const ZONES_NEED: &str = "\
     a host-aware disk needs update = \"append\", bypass = \"off\", rewrite = \"in-place\", \
     rewrite_extent = \"from-first-dirty\", rewrite_covered = \"as-others\", gather = \"after\", clean_to = \"home\" and trim = \"from-log\"";
+const ZONES_ARE_NOT_BANDS: &str = "the bands of a host-aware disk are its zones: leave `bands` out";
+const RECORDS_OF_NO_ZONE: &str =
+    "reclaim = \"zone\" frees what is of a zone, and log_per_flush takes";
+const OVERLAPS_DOWNWARDS: &str = "\
+    overlap downwards, and bands are written upwards; accepted: tracks that overlap upwards or not at all";
 const GATHER_IN_SLICES: &str = "\
     gather = \"beside\" reads log and home at the same time, and with blocking_slice a clean stops between \
     short operations; accepted: one of them";
@@ -148,11 +155,9 @@ impl fmt::Display for LayoutError {
         match self {
             LayoutError::NoLog => f.write_str("the persistent cache needs at least one block"),
             LayoutError::NoEntries => f.write_str(NO_ENTRIES),
-            LayoutError::PacketLength(blocks) => write!(
-                f,
-                "a packet of {blocks:?} is not between 1 and {} blocks",
-                PACKET_BLOCKS_MAX
-            ),
+            LayoutError::PacketLength(blocks) => {
+                write!(f, "a packet of {blocks:?} is not between 1 and {PACKET_BLOCKS_MAX} blocks")
+            }
             LayoutError::NoChunk => f.write_str(NO_CHUNK),
             LayoutError::BypassAfterMax { after_max, after } => write!(
                 f,
@@ -165,6 +170,11 @@ impl fmt::Display for LayoutError {
                 f,
                 "a flush takes {blocks:?} of the persistent cache, which has no more; accepted: \
                  less than the persistent cache"
+            ),
+            LayoutError::RecordsOfNoZone(blocks) => write!(
+                f,
+                "{RECORDS_OF_NO_ZONE} {} KiB that are of none; accepted: one of them",
+                blocks.bytes() / 1024
             ),
             LayoutError::MapStall(stall) => write!(
                 f,
@@ -207,19 +217,14 @@ impl fmt::Display for LayoutError {
             ),
             LayoutError::MoveOfUpdated => f.write_str(MOVE_OF_UPDATED),
             LayoutError::NoRoomToMove => f.write_str(NO_ROOM_TO_MOVE),
-            LayoutError::ZonesAreNotBands => {
-                f.write_str("the bands of a host-aware disk are its zones: leave `bands` out")
-            }
+            LayoutError::ZonesAreNotBands => f.write_str(ZONES_ARE_NOT_BANDS),
             LayoutError::NoBands => f.write_str("the disk needs at least one band"),
             LayoutError::TooLarge(blocks) => {
                 write!(f, "{blocks:?} are more than a persistent cache can address")
             }
-            LayoutError::OverlapsDownwards(from) => write!(
-                f,
-                "the tracks from block {} of the disk on overlap downwards, and bands are written \
-                 upwards; accepted: tracks that overlap upwards or not at all",
-                from.0
-            ),
+            LayoutError::OverlapsDownwards(from) => {
+                write!(f, "the tracks from block {} of the disk on {OVERLAPS_DOWNWARDS}", from.0)
+            }
             LayoutError::LogPastConventional { needed, conventional } => write!(
                 f,
                 "the persistent cache needs {needed:?} on tracks that do not overlap, \

@@ -2,8 +2,10 @@
 //!
 //! Positions count appended blocks from the start of time, so a position is a sequence number as
 //! well; the slot is the position modulo the capacity. A superseded slot stays in use until the
-//! head of the ring passes it: nothing is compacted (PORE, MSST 2017, section III, lazy reading).
+//! head of the ring passes it: nothing is compacted (PORE, MSST 2017, section III, lazy reading). Where space is freed
+//! by zones, [`ZoneSlots`] says which slots are in use instead: see there.
 
+use super::zone_slots::ZoneSlots;
 use crate::extent::Extent;
 use crate::map::{ExtentMap, Piece};
 use crate::units::{BlockCount, Lba};
@@ -61,6 +63,8 @@ pub struct Log {
     released: u64,
     /// Every slot in use before this position is superseded.
     superseded_before: u64,
+    /// Which slots are in use, where they are freed by zones and not at the head.
+    of_zones: Option<ZoneSlots>,
 }
 
 impl Log {
@@ -79,6 +83,7 @@ impl Log {
             runs: VecDeque::new(),
             released: u64::MAX,
             superseded_before: 0,
+            of_zones: None,
         }
     }
 
@@ -96,6 +101,13 @@ impl Log {
         Log { reserve: reserve.0, ..self }
     }
 
+    /// The same log, empty, whose slots are free when the zone of their blocks is cleaned. Nothing moves in it, none of
+    /// it is skipped and it outlives nothing.
+    pub(super) fn freed_by_zones(self, zone_blocks: BlockCount, zones: u32) -> Log {
+        let slots = ZoneSlots::new(BlockCount(self.capacity), zone_blocks, zones);
+        Log { of_zones: Some(slots), ..self }
+    }
+
     /// Where the live blocks are.
     #[inline]
     pub fn map(&self) -> &ExtentMap {
@@ -105,7 +117,10 @@ impl Log {
     /// Slots in use, superseded ones included.
     #[inline]
     pub fn used(&self) -> u64 {
-        self.tail - self.head
+        match &self.of_zones {
+            None => self.tail - self.head,
+            Some(zones) => zones.used(),
+        }
     }
 
     /// The position the next block appended will have.
@@ -150,8 +165,11 @@ impl Log {
         self.superseded_before
     }
 
-    /// Frees the oldest slots as far as they are superseded and may be used again.
+    /// Frees the oldest slots, or those of cleaned zones, as far as they are superseded and may be used again.
     pub fn free_superseded(&mut self, holds: Holds) {
+        if let Some(zones) = &mut self.of_zones {
+            return zones.settle(holds);
+        }
         while self.head < self.tail
             && !self.is_live(self.head)
             && holds.position != Some(self.head)
@@ -161,8 +179,11 @@ impl Log {
         }
     }
 
-    /// The address in the oldest live slot.
+    /// The address in the oldest live slot, or the first one of its zone.
     pub fn oldest_live(&mut self) -> Option<Lba> {
+        if let Some(zones) = &self.of_zones {
+            return zones.oldest();
+        }
         let first = self.superseded_before();
         let mut at = self.head;
         self.runs.iter().find_map(|run| {
@@ -192,6 +213,9 @@ impl Log {
     /// among them, unless slots must be released, those whose block is rewritten by an earlier
     /// block of the same run.
     pub fn make_room(&mut self, extent: Extent, holds: Holds) -> Room {
+        if self.of_zones.is_some() {
+            return self.make_room_by_zones(extent, holds);
+        }
         let is_held = |position: u64| !holds.ignored && holds.position == Some(position);
         while self.lacks_entries() {
             let oldest = self.oldest();
@@ -242,6 +266,22 @@ impl Log {
         }
     }
 
+    fn make_room_by_zones(&mut self, extent: Extent, holds: Holds) -> Room {
+        let lacks_entries = self.lacks_entries();
+        let zones = self.of_zones.as_mut().expect("asked where zones free slots");
+        zones.settle(holds);
+        if lacks_entries || zones.used() == self.capacity {
+            return match zones.oldest() {
+                _ if !lacks_entries && zones.waits_for_read() => Room::AfterRead,
+                Some(oldest) => Room::AfterRewrite(oldest),
+                None => unreachable!("the log is full of blocks of no zone"),
+            };
+        }
+        let (position, free) = zones.next_free(self.tail, extent.blocks.0.min(self.packet_max));
+        self.tail = position;
+        Room::For(BlockCount(free))
+    }
+
     /// Appends `extent`, for which there is room, as one entry, superseding older copies. Returns
     /// its position.
     pub fn append(&mut self, extent: Extent) -> u64 {
@@ -251,7 +291,10 @@ impl Log {
             set_bits(live, old.position % *capacity, old.extent.blocks.0, false);
         });
         set_bits(live, position % *capacity, blocks, true);
-        self.runs.push_back(pack(extent.start.0, blocks));
+        match &mut self.of_zones {
+            None => self.runs.push_back(pack(extent.start.0, blocks)),
+            Some(zones) => zones.take(extent, position),
+        }
         self.tail += blocks;
         assert!(self.used() <= self.capacity, "appended without room");
         position
@@ -329,9 +372,18 @@ impl Log {
         map.remove(extent, |old| {
             set_bits(live, old.position % *capacity, old.extent.blocks.0, false);
         });
+        // There is nothing left of such a zone that could be cleaned.
+        if let Some(zones) = &mut self.of_zones {
+            for zone in zones.zones_of(extent) {
+                let is_empty = || self.map.pieces(zones.extent_of(zone)).next().is_none();
+                if zones.has_slots(zone) && is_empty() {
+                    zones.clean(zone, u64::MAX);
+                }
+            }
+        }
     }
 
-    /// Takes the blocks of `extent` appended before `position` out of the log. `pieces` is
+    /// Takes the blocks of `extent`, whole bands, appended before `position` out of the log. `pieces` is
     /// scratch space.
     pub fn supersede_before(&mut self, extent: Extent, position: u64, pieces: &mut Vec<Piece>) {
         pieces.clear();
@@ -339,6 +391,9 @@ impl Log {
         pieces.extend(self.map.pieces(extent).filter(old));
         for piece in pieces.drain(..) {
             self.supersede(piece.extent);
+        }
+        if let Some(zones) = &mut self.of_zones {
+            zones.zones_of(extent).for_each(|zone| zones.clean(zone, position));
         }
     }
 
@@ -440,7 +495,7 @@ fn unpack(run: u64) -> (u64, u64) {
 }
 
 /// Sets or clears `count` bits from `first`.
-fn set_bits(words: &mut [u64], first: u64, count: u64, value: bool) {
+pub(super) fn set_bits(words: &mut [u64], first: u64, count: u64, value: bool) {
     let end = first + count;
     let mut at = first;
     while at < end {
@@ -548,6 +603,30 @@ mod tests {
             Room::AfterRewrite(Lba(10))
         );
         assert_eq!(log.head(), 1);
+    }
+
+    #[test]
+    fn a_log_freed_by_zones_asks_for_the_zone_that_has_had_slots_longest() {
+        let mut log = log(8).freed_by_zones(BlockCount(100), 2);
+        append(&mut log, 0, 2);
+        append(&mut log, 100, 4);
+        append(&mut log, 0, 2);
+        let next = Extent::new(150, 4);
+        assert_eq!(log.make_room(next, Holds::default()), Room::AfterRewrite(Lba(0)));
+        assert_eq!(log.oldest_live(), Some(Lba(0)));
+        log.supersede(Extent::new(100, 3));
+        assert_eq!(log.used(), 8, "one of its blocks is left");
+        log.supersede_before(Extent::new(0, 100), log.tail(), &mut Vec::new());
+        let held = Holds { position: Some(1), ignored: false };
+        assert_eq!(log.make_room(next, held), Room::AfterRead);
+        // Two slots, then those of the other zone, then two more.
+        assert_eq!(log.make_room(next, Holds::default()), Room::For(BlockCount(2)));
+        assert_eq!(log.append(Extent::new(150, 2)), 8);
+        assert_eq!(log.make_room(next, Holds::default()), Room::For(BlockCount(2)));
+        assert_eq!(log.append(Extent::new(152, 2)), 14);
+        log.supersede(Extent::new(0, 200));
+        log.free_superseded(Holds::default());
+        assert_eq!((log.used(), log.oldest_live()), (0, None));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! | Part | Says |
 //! |---|---|
 //! | `shape`, `conduct`, `keeping`, `layout`, `areas`, `disks` | what never changes: settings, choices, where everything lies |
-//! | `block_map`, `log`, `salvage`, `trim` | where each block is, and which are in use |
+//! | `block_map`, `log`, `zone_slots`, `salvage`, `trim` | where each block is, and which are in use |
 //! | `requests`, `writes`, `reads`, `streams` | what is being served |
 //! | `rewriter`, `rewrite`, `stretch`, `copy_check` | how a band is rewritten, and what its copy must be |
 //! | `cleaner`, `cleaning_policy` | when a band is cleaned, which, and who is served meanwhile |
@@ -77,6 +77,7 @@ mod transaction;
 mod trim;
 mod undo;
 mod writes;
+mod zone_slots;
 mod zones;
 
 pub use areas::{
@@ -88,6 +89,6 @@ pub use layout::{Areas, Layout};
 pub use layout_error::LayoutError;
 pub use settings::{
     BlockingCleaning, BypassSettings, CleanTo, CoveredBlocks, Gather, HostAware, IdleCleaning,
-    IdlePiece, MapJournalSettings, OnArrival, PersistentCacheSettings, RewriteExtent,
+    IdlePiece, MapJournalSettings, OnArrival, PersistentCacheSettings, Reclaim, RewriteExtent,
     RewriteMethod, RewriteSettings, StreamClasses, TrimMethod, UpdateMethod, Victim,
 };

@@ -75,6 +75,17 @@ crate::words! {
         Log = "log",
     }
 
+    /// When a host-aware disk frees the space of its log (its paper does not say which).
+    #[derive(Default)]
+    pub enum Reclaim {
+        /// From the oldest slot on, as far as nothing that counts is left there: so the slots of a zone that was cleaned,
+        /// and those that were written again, stay in use until that is true of all before them.
+        #[default]
+        Tail = "tail",
+        /// That of a zone when it is cleaned, wherever it lies, with what was written again.
+        Zone = "zone",
+    }
+
     /// What a trim does.
     #[derive(Default)]
     pub enum TrimMethod {
@@ -288,6 +299,8 @@ pub struct HostAware {
     pub zones: Arc<ZoneGeometry>,
     /// How much of each zone with a write pointer holds data at the start, in thousandths.
     pub filled_permille: u32,
+    /// When the space of the log is free again.
+    pub reclaim: Reclaim,
     /// Time of a zone command.
     pub command: Duration,
     /// Time of a report of zones, once everything before it has finished.
@@ -394,7 +407,7 @@ impl PersistentCacheSettings {
                 return Err(LayoutError::NoRoomToMove);
             }
         }
-        if self.host_aware.is_some() {
+        if let Some(host_aware) = &self.host_aware {
             if self.in_place_blocks.0 > 0 {
                 return Err(LayoutError::InPlaceWithZones);
             }
@@ -411,6 +424,9 @@ impl PersistentCacheSettings {
             }
             if self.rewrite.merge_buffer_blocks.is_some() {
                 return Err(LayoutError::MergeBufferWithZones);
+            }
+            if host_aware.reclaim == Reclaim::Zone && log_per_flush.0 > 0 {
+                return Err(LayoutError::RecordsOfNoZone(log_per_flush));
             }
         }
         Ok(())
