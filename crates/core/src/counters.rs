@@ -316,6 +316,13 @@ counters! {
             DirtyBlocks("dirty_blocks", Blocks, Present, Sum),
         }
     }
+    /// `idle-control` and `zone-lru-buffer`, which ask what is below for its zones.
+    ZONES_ASKED {
+        counters {
+            /// Reports of zones that have failed: what they would have said is not known.
+            ZoneReportsFailed("zone_reports_failed", Number, Sum),
+        }
+    }
     /// `idle-control`.
     IDLE_CONTROL {
         counters {

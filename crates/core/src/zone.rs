@@ -11,8 +11,12 @@ use alloc::vec::Vec;
 /// Bytes of one zone in a report, and of the head of a report (ZBC-2, REPORT ZONES).
 pub const DESCRIPTOR_BYTES: usize = 64;
 
+/// Longest report that is asked for at once: 512 KiB, 8,191 zones. Linux asks for what one request of the disk may be
+/// long (`sd_zbc_alloc_report_buffer`), which is 512 KiB to a few MiB.
+const REPORT_BLOCKS_MAX: u64 = 128;
+
 /// Numbers the zones of a device from its start.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ZoneId(pub u32);
 
 crate::words! {
@@ -78,10 +82,14 @@ impl ZoneGeometry {
         Extent::new(start, self.zone_blocks.0.min(self.blocks.0 - start))
     }
 
-    /// Blocks of the buffer for a report of all zones; those of the device where that is smaller.
-    pub fn report_blocks(&self) -> BlockCount {
-        let bytes = (u64::from(self.zones()) + 1) * DESCRIPTOR_BYTES as u64;
-        BlockCount(bytes.div_ceil(BLOCK_BYTES)).min(self.blocks)
+    /// The extent of a request for a report of the zones from `first` on; none behind the last zone. It is as long as the
+    /// buffer for what is reported, which may not be all: a host asks for as much at a time as its requests may be long.
+    pub fn report_extent(&self, first: ZoneId) -> Option<Extent> {
+        let zones = self.zones().checked_sub(first.0).filter(|zones| *zones > 0)?;
+        let bytes = (u64::from(zones) + 1) * DESCRIPTOR_BYTES as u64;
+        let start = self.extent_of(first).start;
+        let blocks = bytes.div_ceil(BLOCK_BYTES).min(REPORT_BLOCKS_MAX);
+        Some(Extent::between(start, start + BlockCount(blocks.min(self.blocks.0 - start.0))))
     }
 
     /// True for a zone without a write pointer.
@@ -215,6 +223,12 @@ pub fn descriptors(report: &[u8]) -> impl Iterator<Item = ZoneDescriptor> + '_ {
     zones.map_while(|zone| ZoneDescriptor::decode(zone.try_into().ok()?))
 }
 
+/// The zone behind those in a report of the zones from `first` on; none when it holds none.
+pub fn next_to_report(report: &[u8], first: ZoneId) -> Option<ZoneId> {
+    let reported = descriptors(report).count() as u32;
+    (reported > 0).then_some(ZoneId(first.0 + reported))
+}
+
 /// The report of the zones from `first` on that fits `room`, in the layout of REPORT ZONES
 /// (ZBC-2): a head of 64 bytes with the length of the whole list and the last address, then 64
 /// bytes for each zone, big-endian, addresses and lengths in blocks of 4 KiB.
@@ -241,6 +255,39 @@ pub fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 20,000 zones of two blocks are asked for in three parts.
+    #[test]
+    fn many_zones_are_reported_in_parts() {
+        let geometry = ZoneGeometry {
+            model: ZoneModel::HostAware,
+            blocks: BlockCount(40_000),
+            zone_blocks: BlockCount(2),
+            conventional_zones: 0,
+            open_max: None,
+            active_max: None,
+            optimal_open: None,
+            optimal_non_sequential: None,
+        };
+        let (mut first, mut asked, mut told) = (ZoneId(0), Vec::new(), Vec::new());
+        while let Some(extent) = geometry.report_extent(first) {
+            asked.push(extent);
+            let report = report(&geometry, first, extent.blocks, |zone| ZoneDescriptor {
+                condition: ZoneCondition::Empty,
+                non_sequential: false,
+                extent: geometry.extent_of(zone),
+                write_pointer: Some(geometry.extent_of(zone).start),
+            });
+            told.extend(descriptors(&report).map(|zone| zone.extent.start.0 / 2));
+            first = next_to_report(&report, first).expect("a zone");
+        }
+        let rest = 20_000 - 2 * 8_191;
+        let last = Extent::new(2 * 2 * 8_191, (rest + 1_u64).div_ceil(64));
+        assert_eq!(asked, [Extent::new(0, 128), Extent::new(2 * 8_191, 128), last]);
+        assert!(told.into_iter().eq(0..20_000));
+        assert_eq!(next_to_report(&[0; 64], ZoneId(7)), None);
+        assert_eq!(geometry.report_extent(ZoneId(20_000)), None);
+    }
 
     #[test]
     fn a_report_has_the_layout_of_the_standard() {

@@ -7,7 +7,7 @@ use super::plain::PlainPolicy;
 use super::policy::EvictionPolicy;
 use super::settings::{CacheSettings, PolicySettings};
 use super::settings_error::CacheSettingsError;
-use crate::counters::{Group, PORE, RIDE, ZONE_BUFFER};
+use crate::counters::{Group, PORE, RIDE, ZONE_BUFFER, ZONES_ASKED};
 use crate::disk::Geometry;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -69,14 +69,14 @@ impl PolicySettings {
     }
 
     /// What the policy counts and tells of its state, beside what every cache does.
-    pub fn group(&self) -> Option<Group> {
+    pub fn groups(&self) -> &'static [Group] {
         match self {
-            PolicySettings::Pore(_) => Some(PORE),
-            PolicySettings::Ride(_) => Some(RIDE),
-            PolicySettings::ZoneLru(_) => Some(ZONE_BUFFER),
+            PolicySettings::Pore(_) => &[PORE],
+            PolicySettings::Ride(_) => &[RIDE],
+            PolicySettings::ZoneLru(_) => &[ZONE_BUFFER, ZONES_ASKED],
             PolicySettings::Plain(_)
             | PolicySettings::LruBand { .. }
-            | PolicySettings::Opt { .. } => None,
+            | PolicySettings::Opt { .. } => &[],
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::ledger::When;
 use crate::operation::{Cause, Completion, Operation, Tag};
 use crate::planted::PlantedBug;
 use crate::units::{BlockCount, Lba};
+use crate::zone::{ZoneId, next_to_report};
 use alloc::vec::Vec;
 use core::mem;
 
@@ -49,8 +50,8 @@ pub(super) struct Rewriting {
     after: Vec<After>,
     /// Used within one call only: the fetches of a rewrite, each with its last entry.
     fetches: Vec<(u32, u32)>,
-    /// The buffer of the report of zones.
-    report: BufferSlice,
+    /// The report of zones that was asked for: of those from one on, and its buffer.
+    report: (ZoneId, BufferSlice),
     /// Somebody waits for that report to come up.
     opens: bool,
     /// It is to be asked for at the first write: nothing is cached yet that could leave.
@@ -106,17 +107,21 @@ impl Cache {
 
     /// Asks the node below for its zones, once; false where nobody needs to know them.
     pub(super) fn ask_for_zones(&mut self, ctx: &mut Context<'_>) -> bool {
-        let asks = mem::take(&mut self.rewriting.asks_at_write);
-        let Some(books) = self.rewriting.books.as_ref().filter(|_| asks) else {
+        mem::take(&mut self.rewriting.asks_at_write) && self.ask_for_zones_from(ZoneId(0), ctx)
+    }
+
+    /// Asks for the zones from one on; false when there are none.
+    fn ask_for_zones_from(&mut self, first: ZoneId, ctx: &mut Context<'_>) -> bool {
+        let books = self.rewriting.books.as_ref();
+        let Some(extent) = books.and_then(|books| books.report_extent(first)) else {
             return false;
         };
-        let blocks = books.report_blocks();
-        let buffer = ctx.allocate(blocks);
-        self.rewriting.report = buffer;
+        let buffer = ctx.allocate(extent.blocks);
+        self.rewriting.report = (first, buffer);
         ctx.issue(Issue {
             port: Cache::BACKING,
             operation: Operation::ZoneReport,
-            extent: Extent::new(0, blocks.0),
+            extent,
             buffer,
             cause: Cause::Metadata,
             tag: REPORT_TAG,
@@ -124,19 +129,28 @@ impl Cache {
         true
     }
 
-    /// Takes the report of zones; false when the completion is of something else. Without a report no
-    /// zone is known to have a pointer, and none is rewritten.
+    /// Takes a report of zones; false when the completion is of something else. Of zones that were not reported none is
+    /// known to have a pointer, and none is rewritten. So a report that has failed is asked for again with the next write.
     pub(super) fn zones_reported(&mut self, completion: Completion, ctx: &mut Context<'_>) -> bool {
         if completion.tag != REPORT_TAG {
             return false;
         }
-        let buffer = mem::replace(&mut self.rewriting.report, BufferSlice::EMPTY);
-        if let (Ok(()), Some(report), Some(books)) =
-            (completion.result, ctx.metadata(buffer), &mut self.rewriting.books)
-        {
-            books.take_report(report);
+        let (first, buffer) = mem::take(&mut self.rewriting.report);
+        let mut next = None;
+        match (completion.result, ctx.metadata(buffer), &mut self.rewriting.books) {
+            (Ok(()), Some(report), Some(books)) => {
+                books.take_report(report);
+                next = next_to_report(report, first);
+            }
+            _ => {
+                ctx.count(Counter::ZoneReportsFailed, 1);
+                self.rewriting.asks_at_write = true;
+            }
         }
         ctx.release(buffer);
+        if next.is_some_and(|next| self.ask_for_zones_from(next, ctx)) {
+            return true;
+        }
         if mem::take(&mut self.rewriting.opens) {
             self.come_up(ctx);
         }

@@ -33,12 +33,12 @@ impl ZoneBooks {
         ZoneBooks { geometry, zones }
     }
 
-    /// Blocks of the buffer for a report of all zones.
-    pub fn report_blocks(&self) -> BlockCount {
-        self.geometry.report_blocks()
+    /// The extent of a request for a report of the zones from one on; none behind the last.
+    pub fn report_extent(&self, first: ZoneId) -> Option<Extent> {
+        self.geometry.report_extent(first)
     }
 
-    /// Takes a report of the zones from the first on. What was written since it was asked for may stand in
+    /// Takes a report of zones. What was written since it was asked for may stand in
     /// it or not.
     pub fn take_report(&mut self, report: &[u8]) {
         for reported in descriptors(report) {

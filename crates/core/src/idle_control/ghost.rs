@@ -40,18 +40,21 @@ pub struct GhostSettings {
     pub zone_clean: Duration,
 }
 
-/// A zone in the books.
-#[derive(Clone, Copy, Default, Debug)]
+/// A zone in the books. A drive has 30,000 and more of them.
+#[derive(Clone, Copy, Debug)]
 struct GhostZone {
     /// What it has in the media cache.
-    blocks: u64,
-    entries: u64,
-    /// Where the next write goes home, from the start of the zone; none where nothing does.
-    pointer: Option<u64>,
+    blocks: u32,
+    entries: u32,
+    /// Where the next write goes home, from the start of the zone; [`NO_POINTER`] where nothing does.
+    pointer: u32,
     is_conventional: bool,
     /// It has data in the media cache.
     is_non_sequential: bool,
 }
+
+/// Of a zone to which nothing goes home.
+const NO_POINTER: u32 = u32::MAX;
 
 /// A share of the media cache, by both of its resources.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
@@ -128,9 +131,15 @@ impl Ghost {
         let zones = settings.device.0.div_ceil(settings.zone_blocks.0.max(1)) as usize;
         let share = |of: u64| (of as f64 * settings.used_at_start) as u64;
         let unknown = (share(settings.blocks.0), share(settings.entries.unwrap_or(0)));
-        let pointer = settings.has_reports.then_some(0);
+        let unwritten = GhostZone {
+            blocks: 0,
+            entries: 0,
+            pointer: if settings.has_reports { 0 } else { NO_POINTER },
+            is_conventional: false,
+            is_non_sequential: false,
+        };
         Ghost {
-            zones: vec![GhostZone { pointer, ..GhostZone::default() }; zones],
+            zones: vec![unwritten; zones],
             blocks: unknown.0,
             entries: unknown.1,
             unknown,
@@ -181,16 +190,18 @@ impl Ghost {
         if zone.is_conventional {
             return Used::default();
         }
-        if !zone.is_non_sequential && zone.pointer == Some(offset) {
-            zone.pointer = Some(offset + blocks).filter(|it| *it < self.settings.zone_blocks.0);
+        if !zone.is_non_sequential && u64::from(zone.pointer) == offset {
+            zone.pointer = pointer_at(offset + blocks, self.settings.zone_blocks);
             return Used::default();
         }
+        // A zone that is never cleaned has at most so much in the books.
+        let blocks = blocks.min(u64::from(u32::MAX - zone.blocks));
         let entries = blocks.div_ceil(ENTRY_BLOCKS_MAX);
         if !core::mem::replace(&mut zone.is_non_sequential, true) && !self.settings.has_reports {
             self.oldest.push_back(number);
         }
-        zone.blocks += blocks;
-        zone.entries += entries;
+        zone.blocks += blocks as u32;
+        zone.entries += entries as u32;
         self.blocks += blocks;
         self.entries += entries;
         self.events.push(GhostEvent::Taken { zone: number, blocks, entries });
@@ -204,7 +215,7 @@ impl Ghost {
             return;
         };
         if !zone.is_conventional {
-            zone.pointer = Some(0);
+            zone.pointer = 0;
             self.free(number as u32);
         }
     }
@@ -219,7 +230,9 @@ impl Ghost {
                 return;
             };
             zone.is_conventional = reported.condition == ZoneCondition::NoWritePointer;
-            zone.pointer = reported.write_pointer.map(|Lba(at)| at - reported.extent.start.0);
+            let pointer = reported.write_pointer.map(|Lba(at)| at - reported.extent.start.0);
+            zone.pointer =
+                pointer.map_or(NO_POINTER, |at| pointer_at(at, self.settings.zone_blocks));
             if zone.is_non_sequential && !reported.non_sequential {
                 self.free(number);
             }
@@ -266,7 +279,7 @@ impl Ghost {
 
     fn free(&mut self, number: u32) {
         let zone = &mut self.zones[number as usize];
-        let (blocks, entries) = (zone.blocks, zone.entries);
+        let (blocks, entries) = (u64::from(zone.blocks), u64::from(zone.entries));
         (zone.blocks, zone.entries, zone.is_non_sequential) = (0, 0, false);
         self.take_out(Some(number), blocks, entries);
     }
@@ -289,6 +302,14 @@ impl Ghost {
     /// What has happened since this was asked last, in order.
     pub fn take_events(&mut self) -> alloc::vec::Drain<'_, GhostEvent> {
         self.events.drain(..)
+    }
+}
+
+/// The pointer of a zone behind so many blocks of it; none behind the last.
+fn pointer_at(offset: u64, zone_blocks: BlockCount) -> u32 {
+    match offset < zone_blocks.0.min(u64::from(NO_POINTER)) {
+        true => offset as u32,
+        false => NO_POINTER,
     }
 }
 

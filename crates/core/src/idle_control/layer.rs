@@ -15,7 +15,6 @@ use crate::command::{Command, CommandError, CommandId, CommandKind, OnReplacemen
 use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
 use crate::error::IoError;
-use crate::extent::Extent;
 use crate::flush_failure::FlushFailure;
 use crate::layer::{Context, Issue, Layer, Port};
 use crate::lifecycle::Start;
@@ -23,6 +22,7 @@ use crate::map::Slab;
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
 use crate::timers::Timers;
 use crate::units::{Duration, Instant};
+use crate::zone::{ZoneId, next_to_report};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
@@ -65,7 +65,7 @@ enum Passed {
         is_sampled: bool,
     },
     /// A report of zones for the controller itself.
-    Report { buffer: BufferSlice },
+    Report { first: ZoneId, buffer: BufferSlice },
 }
 
 /// By what is decided.
@@ -322,36 +322,53 @@ impl IdleControl {
             return self.set(Timer::Report, every, ctx);
         }
         idler.is_reporting = true;
+        self.ask_for_zones(ZoneId(0), ctx);
+    }
+
+    /// Asks the drive for its zones from the first that it has not reported; false when it has reported all.
+    fn ask_for_zones(&mut self, first: ZoneId, ctx: &mut Context<'_>) -> bool {
         let zones = self.below.zones.as_ref().expect("a drive that reports zones has some");
-        let blocks = zones.report_blocks();
-        let buffer = ctx.allocate(blocks);
-        let tag = Tag(u64::from(self.passed.add(Passed::Report { buffer })));
+        let Some(extent) = zones.report_extent(first) else {
+            return false;
+        };
+        let buffer = ctx.allocate(extent.blocks);
+        let tag = Tag(u64::from(self.passed.add(Passed::Report { first, buffer })));
         ctx.issue(Issue {
             port: IdleControl::BELOW,
             operation: Operation::ZoneReport,
-            extent: Extent::new(0, blocks.0),
+            extent,
             buffer,
             cause: Cause::Metadata,
             tag,
         });
+        true
     }
 
     fn reported(
         &mut self,
-        buffer: BufferSlice,
+        (first, buffer): (ZoneId, BufferSlice),
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
-        let every = {
-            let idler = self.idler.as_mut().expect("who has asked for a report");
-            idler.is_reporting = false;
-            if let (Ok(()), Some(report)) = (result, ctx.metadata(buffer)) {
+        let idler = self.idler.as_mut().expect("who has asked for a report");
+        let next = match (result, ctx.metadata(buffer)) {
+            (Ok(()), Some(report)) => {
                 idler.ghost.report(report);
+                next_to_report(report, first)
             }
-            idler.end_period(&self.log, ctx);
-            idler.settings.report_every
+            _ => {
+                ctx.count(Counter::ZoneReportsFailed, 1);
+                None
+            }
         };
         ctx.release(buffer);
+        if next.is_some_and(|next| self.ask_for_zones(next, ctx)) {
+            return;
+        }
+        let idler = self.idler.as_mut().expect("who has asked for a report");
+        idler.is_reporting = false;
+        idler.end_period(&self.log, ctx);
+        let every = idler.settings.report_every;
         self.set(Timer::Report, every, ctx);
         if self.closes && self.passed.is_empty() {
             ctx.closed(Ok(()));
@@ -499,7 +516,9 @@ impl Layer for IdleControl {
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
         match self.passed.take(completion.tag.0 as u32) {
-            Passed::Report { buffer } => self.reported(buffer, completion.result, ctx),
+            Passed::Report { first, buffer } => {
+                self.reported((first, buffer), completion.result, ctx);
+            }
             Passed::Request { request, arrived, was_held, is_sampled } => {
                 if let Some(idler) = &mut self.idler {
                     idler.released -= u32::from(was_held && idler.released > 0);

@@ -9,8 +9,11 @@ use imbrex_core::cache::{
 };
 use imbrex_core::counters::Counter;
 use imbrex_core::disk::{Geometry, Media, TrackTable};
+use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
+use imbrex_core::layer::{Context, Issue, Layer, Port};
 use imbrex_core::map::BandTable;
+use imbrex_core::operation::{Completion, Operation, Request, RequestId, Tag};
 use imbrex_core::stack::{NodeId, StackBuilder};
 use imbrex_core::translation::{
     HostAware, PersistentCache, PersistentCacheSettings, Reclaim, RewriteExtent, RewriteMethod,
@@ -54,10 +57,45 @@ struct Counted {
     /// Of the drive.
     zones_reset: u64,
     out_of_sequence: u64,
+    /// As the buffer has seen it.
+    reports_failed: u64,
+}
+
+/// Passes everything on, but for its first reports of zones, which fail.
+struct FailsReports {
+    left: u32,
+    waiting: Vec<RequestId>,
+}
+
+impl Layer for FailsReports {
+    fn submit(&mut self, request: Request, ctx: &mut Context<'_>) {
+        if request.operation == Operation::ZoneReport && self.left > 0 {
+            self.left -= 1;
+            return ctx.finish(request.id, Err(IoError::Medium));
+        }
+        self.waiting.push(request.id);
+        let Request { operation, extent, buffer, cause, .. } = request;
+        let tag = Tag(self.waiting.len() as u64 - 1);
+        ctx.issue(Issue { port: Port(0), operation, extent, buffer, cause, tag });
+    }
+
+    fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
+        ctx.finish(self.waiting[completion.tag.0 as usize], completion.result);
+    }
 }
 
 /// Plays steps on the buffer over a host-aware drive whose medium is destroyed by what overlaps it.
 fn over_zones(filled_permille: u32, depth: usize, steps: Vec<Step>) -> Counted {
+    over_failing_reports(0, filled_permille, depth, steps)
+}
+
+/// The same, where the first so many reports of zones fail.
+fn over_failing_reports(
+    failing: u32,
+    filled_permille: u32,
+    depth: usize,
+    steps: Vec<Step>,
+) -> Counted {
     let zones = ZoneGeometry {
         model: ZoneModel::HostAware,
         blocks: BlockCount(ZONES * ZONE),
@@ -103,10 +141,12 @@ fn over_zones(filled_permille: u32, depth: usize, steps: Vec<Step>) -> Counted {
     let below = [builder.disk(disk_geometry(&flash)), builder.disk(disk_geometry(&smr))];
     let made = PersistentCache::new(drive, bands, builder.geometry(below[1]));
     let (drive, geometry) = made.expect("a layout");
-    let drive = builder.layer(Box::new(drive), geometry, &below[1..]);
-    let made = Cache::new(settings, builder.geometry(below[0]), builder.geometry(drive));
+    let drive = builder.layer(Box::new(drive), geometry.clone(), &below[1..]);
+    let fails = FailsReports { left: failing, waiting: Vec::new() };
+    let fails = builder.layer(Box::new(fails), geometry, &[drive]);
+    let made = Cache::new(settings, builder.geometry(below[0]), builder.geometry(fails));
     let (cache, geometry) = made.expect("settings that fit");
-    let cache = builder.layer(Box::new(cache), geometry, &[below[0], drive]);
+    let cache = builder.layer(Box::new(cache), geometry, &[below[0], fails]);
     let stack = builder.build(cache);
     let engine = play_opened(stack, vec![flash, smr], steps, depth);
     let engine = engine.expect("every block reads what was written");
@@ -119,6 +159,7 @@ fn over_zones(filled_permille: u32, depth: usize, steps: Vec<Step>) -> Counted {
         bypassed: count(cache, Counter::CacheBypassedBlocks),
         zones_reset: count(drive, Counter::ZonesReset),
         out_of_sequence: count(drive, Counter::BlocksOutOfSequence),
+        reports_failed: count(cache, Counter::ZoneReportsFailed),
     }
 }
 
@@ -144,6 +185,7 @@ fn a_zone_is_rewritten_when_more_than_400_of_its_blocks_leave() {
         bypassed: 0,
         zones_reset: 0,
         out_of_sequence: 400,
+        reports_failed: 0,
     };
     for depth in [1, 8] {
         assert_eq!(over_zones(1000, depth, scattered(2, 400)), none);
@@ -160,6 +202,16 @@ fn a_zone_is_rewritten_when_more_than_400_of_its_blocks_leave() {
     let in_conventional = over_zones(1000, 1, scattered(0, 401));
     let as_they_are = Counted { blocks_evicted: 401, out_of_sequence: 0, ..none };
     assert_eq!(in_conventional, as_they_are, "a zone without a pointer");
+}
+
+#[test]
+fn a_report_that_has_failed_is_asked_for_again_with_the_next_write() {
+    let known = over_zones(1000, 1, scattered(2, 401));
+    let known_later = over_failing_reports(3, 1000, 1, scattered(2, 401));
+    assert_eq!(known_later, Counted { reports_failed: 3, ..known });
+    let never = over_failing_reports(u32::MAX, 1000, 1, scattered(2, 401));
+    assert_eq!((never.zones_rewritten, never.out_of_sequence), (0, 401));
+    assert_eq!(never.reports_failed, CAPACITY + 1, "once with each write");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{
     Asked, Below, Body, Kind, Known, Node, Offer, OnDisk, Part, Planned, Reported, World, wrong,
 };
 use crate::config::ConfigError;
-use imbrex_core::counters::{Group, IDLE_CONTROL};
+use imbrex_core::counters::{Group, IDLE_CONTROL, ZONES_ASKED};
 use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
 use imbrex_core::idle_control::{
@@ -528,7 +528,7 @@ fn row_of_event(at: Instant, event: &GhostEvent) -> Vec<Cell> {
 
 impl Reported for Facts {
     fn groups(&self) -> Vec<Group> {
-        vec![IDLE_CONTROL]
+        vec![IDLE_CONTROL, ZONES_ASKED]
     }
 
     fn resolved(&self) -> Map<String, Value> {

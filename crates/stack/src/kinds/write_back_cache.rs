@@ -283,7 +283,7 @@ pub(super) fn build(
     let known = Facts {
         capacity_blocks: settings.capacity_blocks,
         destage_slots: u64::from(settings.destage_slots_max),
-        of_policy: settings.policy.group(),
+        of_policy: settings.policy.groups(),
         is_durable: settings.durability.is_some(),
     };
     let (layer, geometry) = Cache::new(settings, &flash.geometry, &backing.geometry)
@@ -401,7 +401,7 @@ impl Planned for PlannedCache {
 /// What a report needs to know of a cache.
 pub struct Facts {
     /// What its policy counts and tells of its state.
-    pub of_policy: Option<Group>,
+    pub of_policy: &'static [Group],
     /// Capacity; one without a bound has that of the device.
     pub capacity_blocks: u64,
     /// Blocks that may be on their way out beside the capacity.
