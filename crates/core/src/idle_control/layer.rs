@@ -354,6 +354,7 @@ impl IdleControl {
         let next = match (result, ctx.metadata(buffer)) {
             (Ok(()), Some(report)) => {
                 idler.ghost.report(report);
+                idler.tell_ghost(ctx.now(), &self.log);
                 next_to_report(report, first)
             }
             _ => {
