@@ -22,7 +22,7 @@ pub use trace::{CombineArgs, ConvertArgs, InfoArgs, MovementArgs, SynthArgs, Tra
 
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
-use imbrex_report::Due;
+use imbrex_report::{Dependencies, Due};
 use imbrex_traces::BlockRule;
 use std::path::PathBuf;
 use trace::named;
@@ -116,6 +116,27 @@ pub struct WorkloadArgs {
     /// When a request of a stream is due
     #[arg(long, value_enum, requires = "streams")]
     pub due: Option<DueArg>,
+    /// Which stream a request joins
+    #[arg(long, value_enum, requires = "streams")]
+    pub dependencies: Option<DependenciesArg>,
+}
+
+/// Which stream a request joins.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DependenciesArg {
+    /// One after the other (the default)
+    InTurn,
+    /// By response times in the trace: the stream whose last request had ended latest before
+    Latency,
+}
+
+impl From<DependenciesArg> for Dependencies {
+    fn from(dependencies: DependenciesArg) -> Dependencies {
+        match dependencies {
+            DependenciesArg::InTurn => Dependencies::InTurn,
+            DependenciesArg::Latency => Dependencies::Latency,
+        }
+    }
 }
 
 /// When a request of a stream is due.

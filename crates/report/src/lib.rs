@@ -54,9 +54,9 @@ pub use phases::{Phase, PhaseUse, Phases};
 pub use recorder::{Recorder, SERIES_BUCKETS};
 pub use report::label;
 pub use report::{
-    Combination, CombinedSource, DiskAreaUse, DiskUse, Due, Figures, IoTime, LatencyCdf,
-    ReplayMode, Report, Run, SCHEMA, SimulationCost, UNKNOWN_COMMIT, Workload, WorkloadKind,
-    WriteAmplification, peak_rss_bytes, ratio,
+    Combination, CombinedSource, Dependencies, DiskAreaUse, DiskUse, Due, Figures, IoTime,
+    LatencyCdf, ReplayMode, Report, Run, SCHEMA, SimulationCost, UNKNOWN_COMMIT, Workload,
+    WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
 };
 pub use response_times::ResponseTimes;
 pub use run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};

@@ -124,6 +124,24 @@ impl Due {
     }
 }
 
+/// Which stream a request joins, and so which request it waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dependencies {
+    /// One stream after the other.
+    #[default]
+    InTurn,
+    /// By the response times in the trace: the stream whose last request had ended latest before this one arrived. Where
+    /// none had, a stream that has no request yet; where there is none, the one whose last request ended first.
+    Latency,
+}
+
+impl Dependencies {
+    fn is_in_turn(&self) -> bool {
+        *self == Dependencies::InTurn
+    }
+}
+
 /// How requests were issued.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -145,6 +163,9 @@ pub enum ReplayMode {
         /// When a request of one is due.
         #[serde(default, skip_serializing_if = "Due::is_absolute")]
         due: Due,
+        /// Which one a request joins.
+        #[serde(default, skip_serializing_if = "Dependencies::is_in_turn")]
+        dependencies: Dependencies,
     },
     /// Clients issued as they pleased.
     Live,

@@ -80,7 +80,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Due;
+    use crate::{Dependencies, Due};
 
     fn run(replay: ReplayMode, finish_s: f64, mean_ms: f64) -> Run {
         let mut run = Run::new("any", replay);
@@ -100,7 +100,11 @@ mod tests {
         assert_eq!(text.as_deref(), Some("but needs 2.0x the time"));
         for stamps in [
             ReplayMode::OpenLoop { speed: 1.0 },
-            ReplayMode::Streams { streams: 4, due: Due::Absolute },
+            ReplayMode::Streams {
+                streams: 4,
+                due: Due::Absolute,
+                dependencies: Dependencies::InTurn,
+            },
             ReplayMode::Live,
         ] {
             let (first, faster) = (run(stamps, 10.0, 2.0), run(stamps, 20.0, 1.0));

@@ -105,6 +105,15 @@ pub enum ReplayError {
         /// The last device that has a window.
         last: usize,
     },
+    /// A record has no response time, by which it would join a stream.
+    #[error(
+        "record {record}: has no response time, and with `dependencies` = \"latency\" it says which stream a \
+         request joins; accepted: a trace with response times, or \"in-turn\""
+    )]
+    NoResponse {
+        /// Number of the record, from 1.
+        record: u64,
+    },
     /// A record arrives too late for a time in nanoseconds.
     #[error(
         "record {record}: arrives {arrival_s:.0} s after the first at speed {speed}; accepted: at most \
@@ -190,6 +199,7 @@ struct Waiting {
     operation: Operation,
     extent: Extent,
     window: u16,
+    stream: u32,
 }
 
 /// Issues the records of a trace and records what became of them.
@@ -234,7 +244,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         recorder: Rc<RefCell<Recorder>>,
     ) -> Replayer<I> {
         let streams = match options.mode {
-            ReplayMode::Streams { streams, due } => Some(Streams::new(streams, due)),
+            ReplayMode::Streams { streams, due, dependencies } => {
+                Some(Streams::new(streams, due, dependencies))
+            }
             _ => None,
         };
         let names: Vec<String> = dealt.windows.all().iter().map(|it| it.name.clone()).collect();
@@ -298,7 +310,17 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 self.counts.skipped_reads += 1;
                 continue;
             }
-            let number = match self.window(&record) {
+            let stream = match &mut self.streams {
+                Some(streams) => match streams.of(&record, self.records_read) {
+                    Some(stream) => stream,
+                    None => {
+                        self.error = Some(ReplayError::NoResponse { record: self.records_read });
+                        return;
+                    }
+                },
+                None => 0,
+            };
+            let number = match self.window(&record, stream) {
                 Ok(number) => number,
                 Err(error) => {
                     self.error = Some(error);
@@ -329,7 +351,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                         return;
                     }
                     let (record, window) = (self.records_read, number.unwrap_or(0) as u16);
-                    let waiting = Waiting { record, operation, extent, window };
+                    let waiting = Waiting { record, operation, extent, window, stream };
                     self.next = Some((waiting, Instant(at)));
                 }
                 None => self.error = Some(self.beyond(window, &record)),
@@ -352,14 +374,10 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
 
     /// The number of the window of the record that was read last, if such records have windows.
     #[inline]
-    fn window(&self, record: &TraceRecord) -> Result<Option<usize>, ReplayError> {
+    fn window(&self, record: &TraceRecord, stream: u32) -> Result<Option<usize>, ReplayError> {
         match &self.dealt.windows {
             Windows::None => Ok(None),
-            Windows::OfStreams(windows) => {
-                let streams = self.streams.as_ref().map_or(1, Streams::count).max(1);
-                let stream = (self.records_read - 1) % streams as u64;
-                Ok(Some(stream as usize % windows.len().max(1)))
-            }
+            Windows::OfStreams(windows) => Ok(Some(stream as usize % windows.len().max(1))),
             Windows::InTurn(windows) => {
                 let turn = (self.records_read - 1) % windows.len().max(1) as u64;
                 Ok(Some(turn as usize))
@@ -394,7 +412,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         stream: u32,
         buffers: &mut Buffers,
     ) -> Arrival {
-        let Waiting { record, operation, extent, window } = waiting;
+        let Waiting { record, operation, extent, window, .. } = waiting;
         let blocks = extent.blocks.0;
         let buffer =
             if operation.has_data() { buffers.allocate(blocks) } else { BufferSlice::EMPTY };
@@ -420,11 +438,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     }
 
     fn poll_streams(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
-        let wants_more = |it: &Self| it.streams.as_ref().is_some_and(Streams::wants_more);
-        while let Some((waiting, stamp)) = self.next
-            && (stamp <= now || wants_more(self))
-        {
-            self.advance();
+        while let Some((waiting, stamp)) = self.take_arrived(now) {
             self.streams.as_mut()?.add(waiting, stamp);
         }
         let (stream, waiting, due) = self.streams.as_mut()?.take(now)?;
@@ -454,12 +468,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
                 (self.next.is_some() && self.in_flight.len() < depth).then_some(Instant::ZERO)
             }
             ReplayMode::Streams { .. } => {
-                let streams = self.streams.as_ref()?;
-                let record = self.next.map(|(_, at)| match streams.wants_more() {
-                    true => Instant::ZERO,
-                    false => at,
-                });
-                record.into_iter().chain(streams.ready_at()).min()
+                // None is due before its time stamp: a late request makes those behind it later.
+                let record = self.next.map(|(_, at)| at);
+                record.into_iter().chain(self.streams.as_ref()?.ready_at()).min()
             }
             ReplayMode::OpenLoop { .. } | ReplayMode::Live => self.next.map(|(_, at)| at),
         }
@@ -518,7 +529,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
 mod tests {
     use super::*;
     use imbrex_core::buffer::ContentKind;
-    use imbrex_report::{Due, Run};
+    use imbrex_report::{Dependencies, Due, Run};
 
     fn replayer(
         records: Vec<TraceRecord>,
@@ -532,9 +543,10 @@ mod tests {
 
     /// When each of four reads is issued in two streams, of which the first one takes so long and the others 1 ms.
     fn issued_ms(due: Due, first_takes_ms: u64) -> Vec<u64> {
+        let dependencies = Dependencies::InTurn;
         let read = |ms: u64| TraceRecord::new(ms * 1_000_000, TraceOperation::Read, 0, 4096);
         let records = [10, 11, 12, 30].map(read).to_vec();
-        let mut replayer = replayer(records, ReplayMode::Streams { streams: 2, due });
+        let mut replayer = replayer(records, ReplayMode::Streams { streams: 2, due, dependencies });
         let mut buffers = Buffers::new(ContentKind::Counted);
         let (mut issued, mut in_flight) = (Vec::new(), Vec::new());
         for ms in 0..200 {
@@ -572,10 +584,10 @@ mod tests {
     fn a_late_request_shifts_those_behind_it() {
         let at = |ms: u64| Instant(ms * 1_000_000);
         let due_ms = |due| {
-            let mut streams = Streams::new(1, due);
+            let mut streams = Streams::new(1, due, Dependencies::InTurn);
             for (record, ms) in [(1, 10), (2, 20), (3, 40)] {
                 let (operation, extent) = (Operation::Read, Extent::new(0, 1));
-                let waiting = Waiting { record, operation, extent, window: 0 };
+                let waiting = Waiting { record, operation, extent, window: 0, stream: 0 };
                 streams.add(waiting, at(ms));
             }
             let mut due = Vec::new();
@@ -589,6 +601,28 @@ mod tests {
         };
         assert_eq!(due_ms(Due::Absolute), [10, 20, 40]);
         assert_eq!(due_ms(Due::Shift), [10, 20, 80], "20 ms behind the one at 60");
+    }
+
+    /// Arrivals and response times of a trace in ms; the streams that its requests join when there are two.
+    fn joined(records: &[(u64, u64)]) -> Vec<Option<u32>> {
+        let mut streams = Streams::new(2, Due::Absolute, Dependencies::Latency);
+        let of = |(at, (ms, response_ms)): (usize, &(u64, u64))| {
+            let mut record = TraceRecord::new(ms * 1_000_000, TraceOperation::Read, 0, 4096);
+            record.response_ns = Some(response_ms * 1_000_000);
+            streams.of(&record, at as u64 + 1)
+        };
+        records.iter().enumerate().map(of).collect()
+    }
+
+    #[test]
+    fn a_request_joins_the_stream_that_had_ended_latest_before_it() {
+        assert_eq!(joined(&[(0, 5), (5, 1), (6, 1)]), [0, 0, 0].map(Some), "one at a time");
+        // The second comes while the first is open; then both have ended, the second later.
+        assert_eq!(joined(&[(0, 5), (1, 8), (20, 1), (22, 1)]), [0, 1, 1, 1].map(Some));
+        // The third comes while both are open: behind the one that ends first.
+        assert_eq!(joined(&[(0, 9), (1, 4), (2, 1), (9, 1)]), [0, 1, 1, 0].map(Some));
+        let mut streams = Streams::new(2, Due::Absolute, Dependencies::Latency);
+        assert_eq!(streams.of(&TraceRecord::new(0, TraceOperation::Read, 0, 4096), 1), None);
     }
 
     #[test]

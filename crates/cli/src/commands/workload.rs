@@ -2,7 +2,7 @@
 
 use crate::args::{FitArg, WorkloadArgs};
 use crate::failure::Failure;
-use imbrex_report::{Due, ReplayMode};
+use imbrex_report::{Dependencies, Due, ReplayMode};
 use imbrex_sim::experiment::Workload;
 use imbrex_sim::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 
@@ -25,7 +25,9 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
             return Err(format!("--streams {streams}: accepted: 1 to {STREAMS_MAX}").into());
         }
         (false, Some(streams)) => {
-            ReplayMode::Streams { streams, due: args.due.map_or(Due::Absolute, Due::from) }
+            let due = args.due.map_or(Due::Absolute, Due::from);
+            let dependencies = args.dependencies.map_or(Dependencies::InTurn, Dependencies::from);
+            ReplayMode::Streams { streams, due, dependencies }
         }
         (false, None) if args.queue_depth == 0 => {
             return Err("--queue-depth 0: accepted: 1 or more".into());

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::super::drawn::CHART_RUNS_MAX;
 use super::super::headline::{Contest, contest};
-use super::super::report::{Due, ReplayMode, Report, Run, WorkloadKind};
+use super::super::report::{Dependencies, Due, ReplayMode, Report, Run, WorkloadKind};
 use super::super::segment_use::SEGMENT_METRICS;
 use crate::format::{bytes, count, factor, number, optional, percent};
 use crate::page::{chip, escape, open_section};
@@ -444,9 +444,16 @@ fn replay(mode: &ReplayMode) -> String {
         ReplayMode::ClosedLoop { depth } => format!("back to back, depth {depth}"),
         ReplayMode::OpenLoop { speed: 1.0 } => "open loop".to_string(),
         ReplayMode::OpenLoop { speed } => format!("open loop, speed {speed}"),
-        ReplayMode::Streams { streams, due: Due::Absolute } => format!("{streams} streams"),
-        ReplayMode::Streams { streams, due: Due::Shift } => {
-            format!("{streams} streams, each request after the one before it")
+        ReplayMode::Streams { streams, due, dependencies } => {
+            let after = match due {
+                Due::Absolute => "",
+                Due::Shift => ", each request after the one before it",
+            };
+            let joined = match dependencies {
+                Dependencies::InTurn => "",
+                Dependencies::Latency => ", joined by recorded latency",
+            };
+            format!("{streams} streams{after}{joined}")
         }
         ReplayMode::Live => "live".to_string(),
     }

@@ -10,7 +10,7 @@ use crate::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 use imbrex_drives::Bands;
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_drives::toml_error::{self, read_text};
-use imbrex_report::{Due, ReplayMode};
+use imbrex_report::{Dependencies, Due, ReplayMode};
 use imbrex_stack::{ConfigError, NodeConfig, Setting, read_nodes};
 use imbrex_traces::combine::Combination;
 use imbrex_traces::synthetic::PATH_PREFIX;
@@ -140,6 +140,8 @@ pub struct WorkloadConfig {
     pub streams: Option<u32>,
     /// When a request of a stream is due; at its time stamp when absent.
     pub due: Option<Due>,
+    /// Which stream a request joins; one after the other when absent.
+    pub dependencies: Option<Dependencies>,
     /// Windows of the span at the top of the stack: stream k has window k modulo their number as its
     /// device; without streams request k has.
     #[serde(default)]
@@ -417,6 +419,12 @@ impl WorkloadConfig {
             )
             .into());
         }
+        if self.dependencies.is_some() && self.streams.is_none() {
+            return Err(wrong(
+                "dependencies says which stream a request joins; accepted: with `streams`",
+            )
+            .into());
+        }
         let mode = match (self.queue_depth, self.open_loop_speed, self.streams) {
             (None, None, None) => ReplayMode::ClosedLoop { depth: 1 },
             (Some(0), None, None) => {
@@ -435,7 +443,12 @@ impl WorkloadConfig {
                 return Err(wrong(&message).into());
             }
             (None, None, Some(streams)) => {
-                ReplayMode::Streams { streams, due: self.due.unwrap_or_default() }
+                let (due, dependencies) = (self.due, self.dependencies);
+                ReplayMode::Streams {
+                    streams,
+                    due: due.unwrap_or_default(),
+                    dependencies: dependencies.unwrap_or_default(),
+                }
             }
             _ => {
                 return Err(wrong(

@@ -2,12 +2,15 @@
 
 use super::Waiting;
 use imbrex_core::units::{Duration, Instant};
-use imbrex_report::Due;
+use imbrex_report::{Dependencies, Due};
+use imbrex_traces::TraceRecord;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// The streams, and what waits in them.
 pub(super) struct Streams {
     due: Due,
+    dependencies: Dependencies,
     streams: Vec<Stream>,
 }
 
@@ -20,6 +23,8 @@ struct Stream {
     last: Option<(Instant, Instant)>,
     /// When that ended.
     ended: Instant,
+    /// When the last request that has joined it ended, as the trace says.
+    recorded_end_ns: Option<u64>,
 }
 
 impl Stream {
@@ -44,26 +49,32 @@ impl Stream {
 
 impl Streams {
     /// So many, with nothing waiting.
-    pub fn new(streams: u32, due: Due) -> Streams {
-        Streams { due, streams: vec![Stream::default(); streams as usize] }
+    pub fn new(streams: u32, due: Due, dependencies: Dependencies) -> Streams {
+        Streams { due, dependencies, streams: vec![Stream::default(); streams as usize] }
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.streams.len()
+    /// The stream that a record, the one of this number, belongs to; none where the record does not say.
+    pub fn of(&mut self, record: &TraceRecord, number: u64) -> Option<u32> {
+        if self.dependencies == Dependencies::InTurn {
+            return Some(((number - 1) % self.streams.len() as u64) as u32);
+        }
+        let ends_ns = record.time_ns.saturating_add(record.response_ns?);
+        let ended = |it: &Stream| it.recorded_end_ns.filter(|end_ns| *end_ns <= record.time_ns);
+        let all = || self.streams.iter().enumerate();
+        let predecessor = all().filter_map(|(at, it)| Some((ended(it)?, Reverse(at)))).max();
+        let stream = match predecessor {
+            Some((_, Reverse(at))) => at,
+            // Those without a request come first.
+            None => all().min_by_key(|(_, it)| it.recorded_end_ns)?.0,
+        };
+        let joined = &mut self.streams[stream];
+        joined.recorded_end_ns = joined.recorded_end_ns.max(Some(ends_ns));
+        Some(stream as u32)
     }
 
     /// A request of a time stamp joins the one that it belongs to.
     pub fn add(&mut self, waiting: Waiting, stamp: Instant) {
-        let stream = (waiting.record - 1) % self.streams.len() as u64;
-        self.streams[stream as usize].backlog.push_back((waiting, stamp));
-    }
-
-    /// True while a request is wanted that has not arrived yet, because nobody knows when it is due before its
-    /// predecessor was issued: a stream has none that could be next.
-    pub fn wants_more(&self) -> bool {
-        let is_dry = |it: &Stream| !it.is_busy && it.backlog.is_empty();
-        self.due == Due::Shift && self.streams.iter().any(is_dry)
+        self.streams[waiting.stream as usize].backlog.push_back((waiting, stamp));
     }
 
     /// When the next request of any can be issued.

@@ -128,6 +128,14 @@ fn what_cannot_be_is_refused_in_one_sentence() {
             "due says when requests of streams are due; accepted: with `streams`",
         ),
         (
+            set("").replace("streams = 16", "queue_depth = 2\ndependencies = \"latency\""),
+            "dependencies says which stream a request joins; accepted: with `streams`",
+        ),
+        (
+            set("").replace("streams = 16", "streams = 16\ndependencies = \"latency\""),
+            "record 1: has no response time, and with `dependencies` = \"latency\"",
+        ),
+        (
             experiment("\"smr-only\"", "\"translation.zones_filled\" = 0.5"),
             "node `translation`: zones_filled = 0.5 says how full zones are at the start",
         ),
