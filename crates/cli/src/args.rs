@@ -8,6 +8,7 @@ mod drive;
 mod experiments;
 mod place;
 mod read;
+mod reliability;
 mod trace;
 
 pub use bound::BoundArgs;
@@ -18,6 +19,7 @@ pub use drive::{BenchArgs, DriveCommand, FioArgs, FitArgs};
 pub use experiments::{ReproduceArgs, RunArgs};
 pub use place::PlaceArgs;
 pub use read::ReadArgs;
+pub use reliability::ReliabilityArgs;
 pub use trace::{CombineArgs, ConvertArgs, InfoArgs, MovementArgs, SynthArgs, TraceCommand};
 
 use clap::builder::RangedU64ValueParser;
@@ -54,6 +56,8 @@ pub enum Command {
     Bound(BoundArgs),
     /// Say which disk should hold the log of which volume of a split stack, from the loads in a report
     Place(PlaceArgs),
+    /// Say how long it takes until disks lose data, and how likely it is in some years
+    Reliability(ReliabilityArgs),
     /// Run an experiment file, sweeps included
     Run(RunArgs),
     /// Run the experiments of published figures and print paper beside measured

@@ -28,6 +28,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Compare(args) => commands::compare::run(&args)?,
         Command::Bound(args) => commands::bound::run(&args)?,
         Command::Place(args) => commands::place::run(&args)?,
+        Command::Reliability(args) => commands::reliability::run(&args)?,
         Command::Run(args) => return commands::run::run(&args),
         Command::Reproduce(args) => return commands::reproduce::run(&args),
         Command::Trace(command) => commands::trace::run(&command)?,

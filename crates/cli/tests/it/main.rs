@@ -26,6 +26,7 @@ mod mirror;
 mod outputs;
 mod parity;
 mod place;
+mod reliability;
 mod serve_array;
 mod serve_drive_managed;
 mod serve_events;

@@ -3,6 +3,7 @@
 use super::experiment::Experiment;
 use super::sweep::{Point, points};
 use crate::analysis::{array_forms as arrays_of, segment_forms as forms};
+use crate::reliability::MeanTimes;
 use imbrex_report::{FormPoint, FormTable};
 use imbrex_stack::{ConfigError, Setting};
 use serde::Deserialize;
@@ -27,6 +28,8 @@ pub enum Form {
     SpaceEfficiency,
     /// The size of a table with an entry for each unit of the disk, which HWSR does not need.
     TableSize,
+    /// The mean time until arrays lose data by missing disks (RAID 4SMR, equation 6.7).
+    MeanTimeToLoss,
 }
 
 /// A parameter of a form: its key, what is accepted in words, and whether a value is.
@@ -44,6 +47,22 @@ const fn whole(key: &'static str) -> Parameter {
     }
 }
 
+const fn small(key: &'static str) -> Parameter {
+    Parameter {
+        key,
+        accepted: "a whole number, 1 to 100",
+        accepts: |value| (1.0..=100.0).contains(&value) && value.fract() == 0.0,
+    }
+}
+
+const fn rate(key: &'static str) -> Parameter {
+    Parameter {
+        key,
+        accepted: "a number above 0, at most 1000",
+        accepts: |value| value > 0.0 && value <= 1000.0,
+    }
+}
+
 const SPARE: Parameter = Parameter {
     key: "spare",
     accepted: "a share, 0 or more and below 1",
@@ -58,6 +77,7 @@ impl Form {
             Form::Omega => "omega",
             Form::SpaceEfficiency => "space-efficiency",
             Form::TableSize => "table-size",
+            Form::MeanTimeToLoss => "mean-time-to-loss",
         }
     }
 
@@ -67,6 +87,7 @@ impl Form {
             Form::Omega => "S-blocks moved by a garbage collection",
             Form::SpaceEfficiency => "share of the disks of arrays that holds data, in per cent",
             Form::TableSize => "size of a table with an entry for each unit",
+            Form::MeanTimeToLoss => "hours until arrays lose data by missing disks",
         }
     }
 
@@ -77,6 +98,9 @@ impl Form {
             Form::SpaceEfficiency => const { &[whole("arrays"), whole("homes"), whole("disk_tb")] },
             Form::TableSize => {
                 const { &[whole("capacity_gib"), whole("unit_bytes"), whole("entry_bytes")] }
+            }
+            Form::MeanTimeToLoss => {
+                const { &[small("arrays"), small("homes"), rate("failure_per_h"), rate("repair_per_h")] }
             }
         }
     }
@@ -131,6 +155,16 @@ impl Form {
                 let capacity = of("capacity_gib") * gib;
                 let bytes = forms::table_bytes(capacity, of("unit_bytes"), of("entry_bytes"));
                 vec![("gib", Some(bytes / gib)), ("bytes", Some(bytes))]
+            }
+            Form::MeanTimeToLoss => {
+                let [failure, repair] = [of("failure_per_h"), of("repair_per_h")];
+                let times = MeanTimes::of(of("arrays") as u32, of("homes") as u32, failure, repair);
+                vec![
+                    ("chain", Some(times.chain)),
+                    ("chain_first_order", times.chain_first_order),
+                    ("raid4smr", times.raid4smr),
+                    ("raid4", times.raid4),
+                ]
             }
         }
     }

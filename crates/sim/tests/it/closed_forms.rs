@@ -155,7 +155,9 @@ fn what_is_wrong_is_said_with_key_value_and_what_is_accepted() {
     assert!(
         unknown.starts_with("test.toml:6: ")
             && unknown.contains("`hs`")
-            && unknown.contains("`hs-ratio`, `omega`, `space-efficiency`, `table-size`"),
+            && unknown.contains(
+                "`hs-ratio`, `omega`, `space-efficiency`, `table-size`, `mean-time-to-loss`"
+            ),
         "{unknown}"
     );
     let elsewhere = refused(&RATIO.replacen("spare=0.3]", "spare=0.2]", 1));
