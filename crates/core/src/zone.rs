@@ -82,10 +82,11 @@ impl ZoneGeometry {
         Extent::new(start, self.zone_blocks.0.min(self.blocks.0 - start))
     }
 
-    /// The extent of a request for a report of the zones from `first` on; none behind the last zone. It is as long as the
-    /// buffer for what is reported, which may not be all: a host asks for as much at a time as its requests may be long.
-    pub fn report_extent(&self, first: ZoneId) -> Option<Extent> {
-        let zones = self.zones().checked_sub(first.0).filter(|zones| *zones > 0)?;
+    /// The extent of a request for a report of the zones from `first` on and before `end`; none where there are none. It is as long
+    /// as the buffer for what is reported, which may not be all: a host asks for as much at a time as its requests may be long.
+    /// Zones behind `end` may be reported too.
+    pub fn report_extent(&self, first: ZoneId, end: ZoneId) -> Option<Extent> {
+        let zones = end.0.min(self.zones()).checked_sub(first.0).filter(|zones| *zones > 0)?;
         let bytes = (u64::from(zones) + 1) * DESCRIPTOR_BYTES as u64;
         let start = self.extent_of(first).start;
         let blocks = bytes.div_ceil(BLOCK_BYTES).min(REPORT_BLOCKS_MAX);
@@ -270,7 +271,8 @@ mod tests {
             optimal_non_sequential: None,
         };
         let (mut first, mut asked, mut told) = (ZoneId(0), Vec::new(), Vec::new());
-        while let Some(extent) = geometry.report_extent(first) {
+        let end = ZoneId(20_000);
+        while let Some(extent) = geometry.report_extent(first, end) {
             asked.push(extent);
             let report = report(&geometry, first, extent.blocks, |zone| ZoneDescriptor {
                 condition: ZoneCondition::Empty,
@@ -286,7 +288,9 @@ mod tests {
         assert_eq!(asked, [Extent::new(0, 128), Extent::new(2 * 8_191, 128), last]);
         assert!(told.into_iter().eq(0..20_000));
         assert_eq!(next_to_report(&[0; 64], ZoneId(7)), None);
-        assert_eq!(geometry.report_extent(ZoneId(20_000)), None);
+        assert_eq!(geometry.report_extent(end, end), None);
+        let few = geometry.report_extent(ZoneId(100), ZoneId(163));
+        assert_eq!(few, Some(Extent::new(200, 1)), "63 zones and the head");
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl ZoneBooks {
 
     /// The extent of a request for a report of the zones from one on; none behind the last.
     pub fn report_extent(&self, first: ZoneId) -> Option<Extent> {
-        self.geometry.report_extent(first)
+        self.geometry.report_extent(first, ZoneId(self.geometry.zones()))
     }
 
     /// Takes a report of zones. What was written since it was asked for may stand in

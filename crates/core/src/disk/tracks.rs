@@ -173,6 +173,14 @@ impl TrackTable {
         run.shingling
     }
 
+    /// The tracks from one on that overlap downwards and adjoin, the first such ones. Panics past the end.
+    pub fn next_downwards(&self, track: u64) -> Option<Range<u64>> {
+        let runs = &self.shingle_runs;
+        let first = runs.partition_point(|run| run.first_track <= track) - 1;
+        let run = runs[first..].iter().find(|run| run.shingling == Shingling::Downwards)?;
+        Some(run.first_track.max(track)..run.first_track + run.tracks)
+    }
+
     /// Blocks at the start of the disk whose tracks do not overlap.
     pub fn conventional_prefix(&self) -> BlockCount {
         match self.shingle_runs.first() {

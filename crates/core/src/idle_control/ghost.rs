@@ -14,6 +14,7 @@ use crate::zone::{ZoneCondition, descriptors};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Blocks of a map entry at most: a longer write takes several. *Estimated*: the 512 KiB packets of published drives (Skylight, FAST 2015);
 /// a host cannot know.
@@ -123,6 +124,8 @@ pub struct Ghost {
     /// What was freed since the last period ended.
     freed: Used,
     events: Vec<GhostEvent>,
+    /// All zones were reported once.
+    knows_pointers: bool,
 }
 
 impl Ghost {
@@ -147,6 +150,7 @@ impl Ghost {
             credit: Duration::ZERO,
             freed: Used::default(),
             events: Vec::new(),
+            knows_pointers: false,
             settings,
         }
     }
@@ -220,7 +224,26 @@ impl Ghost {
         }
     }
 
-    /// The drive has reported its zones from the first on: those that are sequential again were cleaned.
+    /// The zones that a report is to be of: all at first, for their pointers, then from the first to the last that has data in
+    /// the media cache, as far as is known. No other can have been cleaned.
+    pub fn to_report(&self) -> Range<u32> {
+        if !self.knows_pointers {
+            return 0..self.zones.len() as u32;
+        }
+        let first = self.zones.iter().position(|zone| zone.is_non_sequential);
+        let last = self.zones.iter().rposition(|zone| zone.is_non_sequential);
+        match (first, last) {
+            (Some(first), Some(last)) => first as u32..last as u32 + 1,
+            _ => 0..0,
+        }
+    }
+
+    /// All that was [to be reported](Self::to_report) was.
+    pub fn report_ended(&mut self) {
+        self.knows_pointers = true;
+    }
+
+    /// The drive has reported some zones: those that are sequential again were cleaned.
     pub fn report(&mut self, report: &[u8]) {
         self.free_unknown();
         let zone_blocks = self.settings.zone_blocks.0.max(1);
@@ -394,6 +417,20 @@ mod tests {
         let events: Vec<GhostEvent> = ghost.take_events().collect();
         let freed = GhostEvent::Freed { zone: Some(1), blocks: 10, entries: 2 };
         assert_eq!(events.last(), Some(&freed));
+    }
+
+    #[test]
+    fn after_all_zones_only_those_are_asked_for_that_can_have_been_cleaned() {
+        let mut ghost = Ghost::new(settings(true));
+        ghost.report(&reported(0, &[]));
+        assert_eq!(ghost.to_report(), 0..10, "not all have come");
+        ghost.report_ended();
+        assert_eq!(ghost.to_report(), 0..0);
+        ghost.write(Extent::new(350, 5));
+        ghost.write(Extent::new(750, 5));
+        assert_eq!(ghost.to_report(), 3..8);
+        ghost.report(&reported(60, &[3]));
+        assert_eq!(ghost.to_report(), 3..4);
     }
 
     #[test]

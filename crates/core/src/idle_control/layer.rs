@@ -25,6 +25,7 @@ use crate::units::{Duration, Instant};
 use crate::zone::{ZoneId, next_to_report};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::ops::Range;
 
 /// What is waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +66,7 @@ enum Passed {
         is_sampled: bool,
     },
     /// A report of zones for the controller itself.
-    Report { first: ZoneId, buffer: BufferSlice },
+    Report { first: ZoneId, end: ZoneId, buffer: BufferSlice },
 }
 
 /// By what is decided.
@@ -321,18 +322,23 @@ impl IdleControl {
             let every = idler.settings.report_every;
             return self.set(Timer::Report, every, ctx);
         }
-        idler.is_reporting = true;
-        self.ask_for_zones(ZoneId(0), ctx);
+        let Range { start, end } = idler.ghost.to_report();
+        if self.ask_for_zones(ZoneId(start)..ZoneId(end), ctx) {
+            idler_of(&mut self.idler).is_reporting = true;
+        } else {
+            self.end_of_report(ctx);
+        }
     }
 
-    /// Asks the drive for its zones from the first that it has not reported; false when it has reported all.
-    fn ask_for_zones(&mut self, first: ZoneId, ctx: &mut Context<'_>) -> bool {
+    /// Asks the drive for zones, as many as it reports at once; false when there are none.
+    fn ask_for_zones(&mut self, asked: Range<ZoneId>, ctx: &mut Context<'_>) -> bool {
         let zones = self.below.zones.as_ref().expect("a drive that reports zones has some");
-        let Some(extent) = zones.report_extent(first) else {
+        let Some(extent) = zones.report_extent(asked.start, asked.end) else {
             return false;
         };
         let buffer = ctx.allocate(extent.blocks);
-        let tag = Tag(u64::from(self.passed.add(Passed::Report { first, buffer })));
+        let (first, end) = (asked.start, asked.end);
+        let tag = Tag(u64::from(self.passed.add(Passed::Report { first, end, buffer })));
         ctx.issue(Issue {
             port: IdleControl::BELOW,
             operation: Operation::ZoneReport,
@@ -346,11 +352,11 @@ impl IdleControl {
 
     fn reported(
         &mut self,
-        (first, buffer): (ZoneId, BufferSlice),
+        (first, end, buffer): (ZoneId, ZoneId, BufferSlice),
         result: Result<(), IoError>,
         ctx: &mut Context<'_>,
     ) {
-        let idler = self.idler.as_mut().expect("who has asked for a report");
+        let idler = idler_of(&mut self.idler);
         let next = match (result, ctx.metadata(buffer)) {
             (Ok(()), Some(report)) => {
                 idler.ghost.report(report);
@@ -363,17 +369,23 @@ impl IdleControl {
             }
         };
         ctx.release(buffer);
-        if next.is_some_and(|next| self.ask_for_zones(next, ctx)) {
-            return;
+        match next {
+            Some(next) if self.ask_for_zones(next..end, ctx) => return,
+            Some(_) => idler_of(&mut self.idler).ghost.report_ended(),
+            None => {}
         }
-        let idler = self.idler.as_mut().expect("who has asked for a report");
+        self.end_of_report(ctx);
+        if self.closes && self.passed.is_empty() {
+            ctx.closed(Ok(()));
+        }
+    }
+
+    fn end_of_report(&mut self, ctx: &mut Context<'_>) {
+        let idler = idler_of(&mut self.idler);
         idler.is_reporting = false;
         idler.end_period(&self.log, ctx);
         let every = idler.settings.report_every;
         self.set(Timer::Report, every, ctx);
-        if self.closes && self.passed.is_empty() {
-            ctx.closed(Ok(()));
-        }
     }
 
     /// When the sample is complete, decides what comes next.
@@ -406,6 +418,11 @@ impl IdleControl {
             self.begin_hold(idle, ctx);
         }
     }
+}
+
+/// The state of a policy that asks for reports.
+fn idler_of(idler: &mut Option<Box<IdlerState>>) -> &mut IdlerState {
+    idler.as_mut().expect("who has asked for a report")
 }
 
 impl IdlerState {
@@ -517,8 +534,8 @@ impl Layer for IdleControl {
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
         match self.passed.take(completion.tag.0 as u32) {
-            Passed::Report { first, buffer } => {
-                self.reported((first, buffer), completion.result, ctx);
+            Passed::Report { first, end, buffer } => {
+                self.reported((first, end, buffer), completion.result, ctx);
             }
             Passed::Request { request, arrived, was_held, is_sampled } => {
                 if let Some(idler) = &mut self.idler {

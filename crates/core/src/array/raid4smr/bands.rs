@@ -1,7 +1,7 @@
 //! Where the bands of the homes lie.
 
 use super::settings::{BandSource, Raid4SmrError, Raid4SmrSettings};
-use crate::disk::{Geometry, Shingling, TrackTable};
+use crate::disk::{Geometry, TrackTable};
 use crate::extent::Extent;
 use crate::units::{BlockCount, Lba};
 use crate::zone::ZoneId;
@@ -179,9 +179,8 @@ fn on_tracks(tracks: &TrackTable, blocks: u64, band_blocks: u64) -> Vec<u64> {
             break;
         }
         let last = tracks.track_of(end - 1);
-        let downwards = (track..=last).find(|at| tracks.shingling_of(*at) == Shingling::Downwards);
-        if let Some(at) = downwards {
-            track = at + 1;
+        if let Some(downwards) = tracks.next_downwards(track).filter(|it| it.start <= last) {
+            track = downwards.end;
             continue;
         }
         starts.push(start);
@@ -193,6 +192,7 @@ fn on_tracks(tracks: &TrackTable, blocks: u64, band_blocks: u64) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::Shingling;
 
     #[test]
     fn bands_on_tracks_leave_free_what_their_last_track_destroys() {
@@ -200,6 +200,11 @@ mod tests {
         let tracks = TrackTable::new([(12, 4)], BlockCount(0), 2);
         assert_eq!(on_tracks(&tracks, 48, 6), [0, 16, 32]);
         assert_eq!(on_tracks(&tracks, 37, 6), [0, 16]);
+        // None lies on tracks that overlap downwards; those before and behind them take bands.
+        let shingles =
+            [(4, Shingling::Upwards), (3, Shingling::Downwards), (5, Shingling::Upwards)];
+        let tracks = TrackTable::with_shingles([(12, 4)], shingles, 1);
+        assert_eq!(on_tracks(&tracks, 48, 6), [0, 28, 40]);
         // Tracks apart need no guards.
         let tracks = TrackTable::new([(6, 4)], BlockCount(24), 2);
         assert_eq!(on_tracks(&tracks, 24, 6), [0, 8, 16]);
