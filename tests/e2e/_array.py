@@ -90,10 +90,10 @@ class Array(Killable):
             time.sleep(0.02)
         return tuple(map(int, ended[-1]))
 
-    def wait_until_whole(self):
+    def wait_until_whole(self, node="array"):
         """Waits until no member lacks anything. What is left to do is done without a command."""
         deadline = time.monotonic() + COMMAND_TIMEOUT_S
-        while (facts := self.facts())["members_lacking"] > 0:
+        while (facts := self.facts(node))["members_lacking"] > 0:
             assert time.monotonic() < deadline, f"a member still lacks blocks: {facts} {self.said()}"
             time.sleep(0.1)
 

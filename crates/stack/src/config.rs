@@ -54,7 +54,7 @@ impl ConfigError {
 }
 
 /// The ready-made stacks, in the order in which they are listed: the compared ones come first.
-const READY_MADE: [(&str, &str); COMPARED + 23] = [
+const READY_MADE: [(&str, &str); COMPARED + 24] = [
     ("cmr-only", include_str!("../../../stacks/cmr-only.toml")),
     ("smr-only", include_str!("../../../stacks/smr-only.toml")),
     ("lru", include_str!("../../../stacks/lru.toml")),
@@ -75,6 +75,7 @@ const READY_MADE: [(&str, &str); COMPARED + 23] = [
     ("raid4", include_str!("../../../stacks/raid4.toml")),
     ("raid5", include_str!("../../../stacks/raid5.toml")),
     ("raid4smr", include_str!("../../../stacks/raid4smr.toml")),
+    ("raid4smr-chain", include_str!("../../../stacks/raid4smr-chain.toml")),
     ("dedicated", include_str!("../../../stacks/dedicated.toml")),
     ("split", include_str!("../../../stacks/split.toml")),
     ("split-local", include_str!("../../../stacks/split-local.toml")),

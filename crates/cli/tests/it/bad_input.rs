@@ -133,13 +133,13 @@ fn an_unknown_system_suggests_the_nearest() {
         of_options("--systems lru,poer"),
         "unknown system `poer`; did you mean `pore`? (known: cmr-only, smr-only, lru, lru-band, \
          pore-cf, pore-pf, pore, ride, lru-archive, pore-archive, ride-archive, hwsr, s-block, hdd, spanned, \
-         striped, raid1, raid4, raid5, raid4smr, dedicated, split, split-local, split-dedicated, four-disks, four-disks-equal, host-aware, at-ic, idler, idler-buffer, cmr-buffer; a drive of `imbrex systems`; or the path of a TOML file)"
+         striped, raid1, raid4, raid5, raid4smr, raid4smr-chain, dedicated, split, split-local, split-dedicated, four-disks, four-disks-equal, host-aware, at-ic, idler, idler-buffer, cmr-buffer; a drive of `imbrex systems`; or the path of a TOML file)"
     );
     assert_eq!(
         of_options("--systems zebra"),
         "unknown system `zebra` (known: cmr-only, smr-only, lru, lru-band, pore-cf, pore-pf, \
          pore, ride, lru-archive, pore-archive, ride-archive, hwsr, s-block, hdd, spanned, \
-         striped, raid1, raid4, raid5, raid4smr, dedicated, split, split-local, split-dedicated, four-disks, four-disks-equal, host-aware, at-ic, idler, idler-buffer, cmr-buffer; a drive of `imbrex systems`; or the path of a TOML file)"
+         striped, raid1, raid4, raid5, raid4smr, raid4smr-chain, dedicated, split, split-local, split-dedicated, four-disks, four-disks-equal, host-aware, at-ic, idler, idler-buffer, cmr-buffer; a drive of `imbrex systems`; or the path of a TOML file)"
     );
 }
 

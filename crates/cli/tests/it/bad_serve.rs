@@ -105,7 +105,7 @@ fn create_refuses_stacks_and_settings_that_are_not_there() {
         create_failure(&place, &["poer", "--size", "64MiB"]),
         "imbrex: unknown system `poer`; did you mean `pore`? (known: cmr-only, smr-only, lru, lru-band, \
          pore-cf, pore-pf, pore, ride, lru-archive, pore-archive, ride-archive, hwsr, s-block, hdd, spanned, \
-         striped, raid1, raid4, raid5, raid4smr, dedicated, split, split-local, split-dedicated, four-disks, four-disks-equal, host-aware, at-ic, idler, idler-buffer, cmr-buffer; a drive of `imbrex systems`; or the path of a TOML file)"
+         striped, raid1, raid4, raid5, raid4smr, raid4smr-chain, dedicated, split, split-local, split-dedicated, four-disks, four-disks-equal, host-aware, at-ic, idler, idler-buffer, cmr-buffer; a drive of `imbrex systems`; or the path of a TOML file)"
     );
 }
 
