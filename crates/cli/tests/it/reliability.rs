@@ -60,13 +60,15 @@ fn a_longer_rebuild_in_a_report_is_a_case_of_its_own() {
         format!(
             r#"{{"system": "raid4", "parameters": {{}}, "phases": {{
                 "rebuilding": {{"total_s": {}, "requests": {requests}}},
-                "after": {{"total_s": 1.0, "requests": 1}}}}}}"#,
+                "after": {{"total_s": 1.0, "requests": 1}}}},
+                "nodes": {{"raid": {{"missing_members": 0, "rebuilding_members": 0}}}}}}"#,
             hours * 3600.0
         )
     };
-    let cut = r#"{"system": "raid4", "phases": {"rebuilding": {"total_s": 7.0, "requests": 0}}}"#;
+    let cut = r#"{"system": "raid4", "phases": {"rebuilding": {"total_s": 7.0, "requests": 0}},
+        "nodes": {"raid": {"rebuilding_members": 1}}}"#;
     let report = |name: &str, run: &str| {
-        format!(r#"{{"workload": {{"name": "{name}"}}, "runs": [{run}, {cut}]}}"#)
+        format!(r#"{{"workload": {{"path": "{name}"}}, "runs": [{run}, {cut}]}}"#)
     };
     let reports = [report("idle", &run(10.0, 0)), report("loaded", &run(50.0, 1800))];
     let text = format!(r#"{{"reports": [{}]}}"#, reports.join(", "));
@@ -79,8 +81,8 @@ fn a_longer_rebuild_in_a_report_is_a_case_of_its_own() {
     assert_eq!(
         names,
         [
-            "raid4 on idle: 10.00 h, no request meanwhile",
-            "raid4 on loaded: 50.00 h, under load, 0.010 requests a second"
+            "raid4 on idle: 10.00 h, nothing else to do",
+            "raid4 on loaded: 50.00 h, 0.010 requests a second meanwhile"
         ]
     );
     let means = [0, 1].map(|at| number(&cases[at]["missing_disks"]["mean_h"]));
@@ -91,7 +93,7 @@ fn a_longer_rebuild_in_a_report_is_a_case_of_its_own() {
 fn what_cannot_be_is_refused_in_one_sentence() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    fs::write(folder.join("empty.json"), r#"{"workload": {"name": "w"}, "runs": []}"#)
+    fs::write(folder.join("empty.json"), r#"{"workload": {"path": "w"}, "runs": []}"#)
         .expect("written");
     for (from, to, words) in [
         ("mttf_h = 1000", "mttf_h = -1", "[disk] mttf_h = -1; accepted: hours, 0.01 to 1e12"),

@@ -320,7 +320,7 @@ impl RepairTable {
                 match cases.is_empty() {
                     true => Err(wrong(
                         &"no run of it has a rebuild that has ended; accepted: a report of an array that lost a \
-                          disk and has it again (`phases` with `rebuilding` and `after`)",
+                          disk and has it again",
                     )),
                     false => Ok(cases),
                 }
@@ -341,7 +341,7 @@ struct MeasuredReport {
 
 #[derive(Deserialize)]
 struct MeasuredWorkload {
-    name: String,
+    path: String,
 }
 
 #[derive(Deserialize)]
@@ -351,6 +351,20 @@ struct MeasuredRun {
     parameters: BTreeMap<String, Value>,
     #[serde(default)]
     phases: BTreeMap<String, MeasuredPhase>,
+    #[serde(default)]
+    nodes: BTreeMap<String, BTreeMap<String, Value>>,
+}
+
+impl MeasuredRun {
+    /// No array lacks a member at its end.
+    fn is_whole(&self) -> bool {
+        let lacks = |node: &BTreeMap<String, Value>| {
+            ["missing_members", "rebuilding_members"].iter().any(|gauge| {
+                node.get(*gauge).and_then(Value::as_u64).is_some_and(|members| members > 0)
+            })
+        };
+        !self.nodes.values().any(lacks)
+    }
 }
 
 #[derive(Deserialize)]
@@ -379,22 +393,19 @@ impl Reports {
         let runs =
             self.0.iter().flat_map(|report| report.runs.iter().map(move |run| (report, run)));
         let case = |(report, run): (&MeasuredReport, &MeasuredRun)| {
-            let rebuilding = run.phases.get("rebuilding")?;
-            run.phases.get("after")?;
+            let rebuilding = run.phases.get("rebuilding").filter(|_| run.is_whole())?;
             let mean_h = rebuilding.total_s / 3600.0;
             let load = match rebuilding.requests {
-                0 => "no request meanwhile".to_owned(),
+                0 => "nothing else to do".to_owned(),
                 requests => {
-                    format!(
-                        "under load, {:.3} requests a second",
-                        requests as f64 / rebuilding.total_s
-                    )
+                    let per_s = requests as f64 / rebuilding.total_s;
+                    format!("{per_s:.3} requests a second meanwhile")
                 }
             };
             let name = format!(
                 "{} on {}: {mean_h:.2} h, {load}",
                 label(&run.system, &run.parameters),
-                report.workload.name
+                report.workload.path
             );
             (mean_h > 0.0).then_some(RepairCase { name, mean_h, is_measured })
         };

@@ -142,7 +142,7 @@ impl Reliability {
         if let Some(shared) = case.read_error_in_rebuild_of_shared {
             let _ = write!(error, ", of the shared disk {}", probability(shared));
         }
-        vec![format!("repair {}: {:.2} h, {how}", case.name, case.repair_h), error]
+        vec![format!("repair, {how}: {}", case.name), error]
     }
 
     /// As tables for a terminal.
