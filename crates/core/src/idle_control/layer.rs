@@ -318,9 +318,7 @@ impl IdleControl {
         }
         idler.is_report_due = false;
         if !idler.settings.ghost.has_reports {
-            idler.end_period(&self.log, ctx);
-            let every = idler.settings.report_every;
-            return self.set(Timer::Report, every, ctx);
+            return self.end_of_report(ctx);
         }
         let Range { start, end } = idler.ghost.to_report();
         if self.ask_for_zones(ZoneId(start)..ZoneId(end), ctx) {
@@ -380,6 +378,7 @@ impl IdleControl {
         }
     }
 
+    /// A period has ended, with a report or without.
     fn end_of_report(&mut self, ctx: &mut Context<'_>) {
         let idler = idler_of(&mut self.idler);
         idler.is_reporting = false;

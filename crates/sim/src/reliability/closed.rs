@@ -12,7 +12,7 @@ pub fn mean_time(layout: &Layout, rates: &Rates) -> Option<f64> {
     let disks = f64::from(layout.disks());
     let (failure, repair, [error, _]) = (rates.failure, rates.repair, rates.read_error);
     if layout.tolerance() == 0 {
-        return Some(1.0 / (disks * failure)).filter(|_| layout.kind != Kind::Chain);
+        return Some(1.0 / (disks * failure));
     }
     if rates.correlated > 0.0 || layout.kind == Kind::Chain || layout.tolerance() > 1 {
         return None;

@@ -7,7 +7,6 @@ use super::layout::Kind;
 use super::lives::{Lives, Repairs};
 use super::markov::{Chain, Rates};
 use super::monte_carlo::Model;
-use super::text::years;
 use crate::analysis::array_forms;
 use serde::Serialize;
 
@@ -186,25 +185,5 @@ fn figures(input: &Input, rates: &Rates) -> Figures {
         mean_h,
         loss: chain.ended_by(until_h),
         loss_as_exponential: -libm::expm1(-until_h / mean_h),
-    }
-}
-
-impl Reliability {
-    /// Why the mean time to a loss says little, with the figures of a case.
-    pub fn why_it_misleads(&self, case: &Case) -> String {
-        let mean = years(case.missing_disks.mean_h);
-        let of = |probability: f64| match probability {
-            none if none <= 0.0 => "none that could be told".to_owned(),
-            often if often >= 0.01 => format!("{:.1} %", 100.0 * often),
-            rare => format!("one in {:.0}", 1.0 / rare),
-        };
-        format!(
-            "A mean time to a loss of {mean} is no time that anybody waits for: 63 % of such systems would be lost by then. In {} \
-             years missing disks lose data of {} of them, and of {} if a block counts that cannot be read in a rebuild. The mean \
-             does not say how much is lost, and it takes disks to have no age and failures to have no common cause.",
-            self.years,
-            of(case.missing_disks.loss),
-            of(case.or_read_error.loss),
-        )
     }
 }

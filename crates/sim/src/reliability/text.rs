@@ -13,7 +13,7 @@ const OR_ERROR: &str = "or a read error";
 /// A table: its head, then its rows. The first column says what the others are of.
 type Rows = Vec<Vec<String>>;
 
-pub(super) fn years(hours: f64) -> String {
+fn years(hours: f64) -> String {
     match hours / YEAR_H {
         few if few < 1.0 => format!("{hours:.2} h"),
         few if few < 10_000.0 => format!("{few:.1} years"),
@@ -143,6 +143,24 @@ impl Reliability {
             let _ = write!(error, ", of the shared disk {}", probability(shared));
         }
         vec![format!("repair, {how}: {}", case.name), error]
+    }
+
+    /// Why the mean time to a loss says little, with the figures of a case.
+    fn why_it_misleads(&self, case: &Case) -> String {
+        let mean = years(case.missing_disks.mean_h);
+        let of = |probability: f64| match probability {
+            none if none <= 0.0 => "none that could be told".to_owned(),
+            often if often >= 0.01 => format!("{:.1} %", 100.0 * often),
+            rare => format!("one in {:.0}", 1.0 / rare),
+        };
+        format!(
+            "A mean time to a loss of {mean} is no time that anybody waits for: 63 % of such systems would be lost by then. In {} \
+             years missing disks lose data of {} of them, and of {} if a block counts that cannot be read in a rebuild. The mean \
+             does not say how much is lost, and it takes disks to have no age and failures to have no common cause.",
+            self.years,
+            of(case.missing_disks.loss),
+            of(case.or_read_error.loss),
+        )
     }
 
     /// As tables for a terminal.
