@@ -28,7 +28,7 @@ macro_rules! stack {
 
 /// The stacks that ship for the search, by name; the first is the default. Their disks have a few hundred
 /// blocks.
-const READY_MADE: [(&str, &str); 24] = [
+const READY_MADE: [(&str, &str); 25] = [
     stack!("pore"),
     stack!("lru"),
     stack!("lru-band"),
@@ -52,6 +52,7 @@ const READY_MADE: [(&str, &str); 24] = [
     stack!("raid1-four"),
     stack!("raid4smr"),
     stack!("raid4smr-spare"),
+    stack!("raid4smr-chain"),
     stack!("idler"),
 ];
 

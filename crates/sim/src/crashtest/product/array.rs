@@ -1,4 +1,4 @@
-//! The array of a stack: which node it is, and which disk lies behind each of its ports.
+//! The arrays of a stack: which nodes they are, and which disk lies behind each of their ports.
 
 use crate::crashtest::medium::Medium;
 use crate::crashtest::stacks::StackOfSeed;
@@ -21,7 +21,7 @@ pub struct ArrayPort {
     pub is_plain: bool,
 }
 
-/// The array of a stack.
+/// An array of a stack.
 #[derive(Clone, Debug)]
 pub struct ArrayOfStack {
     /// Its node.
@@ -36,7 +36,7 @@ pub struct ArrayOfStack {
     pub scrubs: bool,
 }
 
-/// How an array is, as far as its counts tell.
+/// How arrays are, as far as their counts tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
     /// Members that are not there, or wait.
@@ -53,16 +53,23 @@ impl Observed {
 }
 
 impl ArrayOfStack {
-    /// The array of a stack that was built of this configuration; none where no node takes a rebuild.
+    /// The arrays of a stack that was built of this configuration: its nodes that take a rebuild.
     ///
     /// # Errors
     /// When a member has several disks.
-    pub fn of(config: &StackOfSeed, stack: &Stack) -> Result<Option<ArrayOfStack>, String> {
-        let mut nodes = config.describe.nodes.iter();
-        let Some(array) = nodes.find(|it| stack.takes(it.id, CommandKind::Rebuild(None))) else {
-            return Ok(None);
-        };
-        let node = config.config.node(&array.name).expect("a node of the stack");
+    pub fn all_of(config: &StackOfSeed, stack: &Stack) -> Result<Vec<ArrayOfStack>, String> {
+        let nodes = config.describe.nodes.iter();
+        let arrays = nodes.filter(|it| stack.takes(it.id, CommandKind::Rebuild(None)));
+        arrays.map(|it| ArrayOfStack::of(config, stack, it.id, &it.name)).collect()
+    }
+
+    fn of(
+        config: &StackOfSeed,
+        stack: &Stack,
+        id: NodeId,
+        name: &str,
+    ) -> Result<ArrayOfStack, String> {
+        let node = config.config.node(name).expect("a node of the stack");
         let mut ports = Vec::new();
         for port in node.ports() {
             for below in &port.nodes {
@@ -84,13 +91,13 @@ impl ArrayOfStack {
             }
         }
         let takes = |port: &ArrayPort| stack.takes_replacement(DiskId(port.disk as u16));
-        Ok(Some(ArrayOfStack {
-            node: array.id,
+        Ok(ArrayOfStack {
+            node: id,
             kind: node.kind(),
             takes_replacements: ports.iter().all(takes),
-            scrubs: stack.takes(array.id, CommandKind::Scrub(None)),
+            scrubs: stack.takes(id, CommandKind::Scrub(None)),
             ports,
-        }))
+        })
     }
 
     /// How many members it has.
@@ -116,12 +123,11 @@ impl ArrayOfStack {
         self.ports.iter().position(|port| port.disk == disk)
     }
 
-    /// How it is.
+    /// How it is, but for labels that say what its members do not yet.
     pub fn observe(&self, stack: &Stack) -> Observed {
         let counts = stack.counts(self.node);
         Observed {
-            // Nobody is told that a member has come back before the labels say so.
-            missing: counts.gauge(Gauge::MissingMembers) + u64::from(stack.is_moving_mark()),
+            missing: counts.gauge(Gauge::MissingMembers),
             rebuilding: counts.gauge(Gauge::RebuildingMembers),
         }
     }

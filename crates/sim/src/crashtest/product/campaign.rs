@@ -17,8 +17,9 @@ use std::ops::Range;
 pub const CASES: u64 = 12;
 /// Draws of a case before one is taken that was there before.
 const DRAWS_MAX: u64 = 20;
-/// The least share of the cases that each pair of a member and a phase must have, in hundredths.
-pub const PAIR_PERCENT_MIN: u64 = 2;
+/// The least share of the cases that each pair of a member and a phase must have, in hundredths; where there
+/// are so many pairs that this is more than half of an even share, that half.
+const PAIR_PERCENT_MIN: u64 = 2;
 
 /// What a campaign is to do.
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +49,14 @@ impl Totals {
     /// Pairs of a member and a phase that have less than their share of the cases.
     pub fn pairs_below_share(&self) -> Vec<String> {
         let Reached { cases, by_pair, .. } = &self.reached;
-        let is_below = |count: u64| count * 100 < cases * PAIR_PERCENT_MIN;
         let mut members: Vec<&String> = by_pair.keys().map(|(member, _)| member).collect();
         members.dedup();
         let mut phases: Vec<&str> = by_pair.keys().map(|(_, phase)| *phase).collect();
         phases.sort_unstable();
         phases.dedup();
+        let pairs = (members.len() * phases.len()) as u64;
+        let is_below =
+            |count: u64| count * 100 < cases * PAIR_PERCENT_MIN && count * 2 * pairs < *cases;
         let count = |member: &String, phase: &'static str| {
             by_pair.get(&(member.clone(), phase)).copied().unwrap_or(0)
         };

@@ -3,6 +3,7 @@
 
 use super::array::agree;
 use super::door::Description;
+use super::fates::Fate;
 use super::life::{Life, Opening};
 use super::presence::Presence;
 use super::reached::Reached;
@@ -102,12 +103,66 @@ impl<'a> Recorded<'a> {
         reached.undescribed += u64::from(phase == Phase::Replace && used);
         let told = |error: String| format!("{what}: {error}");
         let opened = self.reopen(&wreck, &presence, &mut rng, reached).map_err(told)?;
+        if let Some(disk) = self.other_that_may_go(&wreck, &presence, &mut rng) {
+            let told = |error| told(format!("without {}: {error}", self.site.disk_name(disk)));
+            return self.reopen_without(disk, &wreck, &presence, &mut rng, reached).map_err(told);
+        }
         match opened {
             Some(up) if presence.is_honest() && rng.below(2) == 0 => {
                 self.later(up, &wreck, &mut rng, reached).map_err(told)
             }
             _ => Ok(()),
         }
+    }
+
+    /// A disk that only another array has and that may be missing too: each array can lack a disk of its own.
+    fn other_that_may_go(
+        &self,
+        wreck: &Wreck,
+        presence: &Presence,
+        rng: &mut Rng,
+    ) -> Option<usize> {
+        let others = self.site.disks_of_others();
+        let is_shared = |port: &usize| self.site.is_shared(self.site.array.ports[*port].disk);
+        let mut shared = (0..self.site.array.ports.len()).filter(is_shared);
+        let may_go = match presence {
+            Presence::AsDescribed => true,
+            Presence::Missing(ports) => !ports.iter().any(is_shared),
+            _ => false,
+        };
+        let have_all = shared.all(|port| wreck.fates.of[port] == Fate::Good);
+        let may_go = may_go && have_all && !others.is_empty() && rng.below(2) == 0;
+        may_go.then(|| others[rng.below(others.len() as u64) as usize])
+    }
+
+    /// Opens what a cut has left without a disk of another array, and judges it.
+    fn reopen_without(
+        &self,
+        disk: usize,
+        wreck: &Wreck,
+        presence: &Presence,
+        rng: &mut Rng,
+        reached: &mut Reached,
+    ) -> Result<(), String> {
+        let site = self.site;
+        let mut disks = match presence {
+            Presence::Missing(ports) => disks_of(site, ports),
+            _ => Vec::new(),
+        };
+        disks.push(disk);
+        site.check(&wreck.description, &wreck.media, &disks)?;
+        let world = World::new(wreck.media.clone(), None);
+        let opening = recovering(site, &disks, rng.next_u64());
+        let mut life = Life::start(site, &world, &wreck.description, opening)
+            .map_err(|it| format!("it does not come up: {}", it.words()))?;
+        if life.lacking() < disks.len() as u64 {
+            return Err("a disk that is missing counts as having everything".to_string());
+        }
+        let reads = life.read_all();
+        reached.blocks_judged += reads.len() as u64;
+        reached.without_other += 1;
+        let judged = self.oracle().judge_recovered(wreck.index, &reads, Leniency::default());
+        judged.map(|_| ()).map_err(|violation| violation.detail)
     }
 
     /// Another life, another cut, another opening.
@@ -199,12 +254,12 @@ impl<'a> Recorded<'a> {
         reached.by_presence[presence.number()] += 1;
         // A check says what it must only of disks that belong together.
         let is_checked = presence.is_honest();
+        let disks = disks_of(site, &missing);
         let before = match is_checked {
-            true => site.check(&wreck.description, &media, &missing),
+            true => site.check(&wreck.description, &media, &disks),
             false => Ok(()),
         };
         let world = World::new(media.clone(), None);
-        let disks = disks_of(site, &missing);
         let opened =
             Life::start(site, &world, &description, recovering(site, &disks, rng.next_u64()));
         description.numbers.clone_from(&wreck.description.numbers);
@@ -216,7 +271,7 @@ impl<'a> Recorded<'a> {
                 before.map_err(|what| format!("check before the opening: {what}"))?;
                 if is_checked {
                     let media = &up.life.world.borrow().media;
-                    let after = site.check(&wreck.description, media, &up.missing);
+                    let after = site.check(&wreck.description, media, &disks);
                     after.map_err(|what| format!("check after the opening: {what}"))?;
                 }
                 Ok(Some(up))

@@ -1,6 +1,6 @@
 //! A stack with an array, from power on to power off.
 
-use super::array::Observed;
+use super::array::{ArrayOfStack, Observed};
 use super::disk::{StringedDisk, Strings};
 use super::door::{Description, Door};
 use super::operator::{Mark, Operator};
@@ -141,9 +141,9 @@ impl<'a> Life<'a> {
         let mut operator =
             Operator::new(host, self.site, &self.engine.stack, shared, (door, strings), events);
         let seen: RefCell<Vec<(u64, Mark)>> = RefCell::default();
-        let (array, world) = (&self.site.array, Rc::clone(&self.world));
+        let (site, world) = (self.site, Rc::clone(&self.world));
         let mut observe = |_, stack: &imbrex_core::stack::Stack| {
-            let now = array.observe(stack);
+            let now = site.observe(stack);
             if observed.replace(now) != now {
                 seen.borrow_mut().push((world.borrow().log.events, Mark::Observed(now)));
             }
@@ -189,16 +189,19 @@ impl<'a> Life<'a> {
         host.reads
     }
 
-    /// How the array is.
+    /// How the arrays are.
     pub fn observed(&self) -> Observed {
-        self.site.array.observe(&self.engine.stack)
+        self.site.observe(&self.engine.stack)
     }
 
-    /// Members that lack something, as the status of the array says.
+    /// Members that lack something, as the status of each array says.
     pub fn lacking(&self) -> u64 {
-        let facts = self.engine.stack.status_of(self.site.array.node).facts;
-        let found = facts.iter().find(|(name, _)| *name == "members_lacking");
-        found.map_or(0, |(_, value)| *value)
+        let lacking = |array: &ArrayOfStack| {
+            let facts = self.engine.stack.status_of(array.node).facts;
+            let found = facts.iter().find(|(name, _)| *name == "members_lacking");
+            found.map_or(0, |(_, value)| *value)
+        };
+        self.site.arrays().map(lacking).sum()
     }
 
     /// What the array has counted.

@@ -34,6 +34,8 @@ pub struct Reached {
     pub ends_lost: u64,
     /// First lives to which a member came back that had been away.
     pub returned: u64,
+    /// Openings without a disk that only another array of the stack has.
+    pub without_other: u64,
     /// First lives.
     pub lives: u64,
     /// Blocks read and judged.
@@ -61,6 +63,7 @@ impl Reached {
         self.later_lives += other.later_lives;
         self.ends_lost += other.ends_lost;
         self.returned += other.returned;
+        self.without_other += other.without_other;
         self.lives += other.lives;
         self.blocks_judged += other.blocks_judged;
     }

@@ -1,6 +1,6 @@
 //! Where the lives of an array are played: the stack of a seed, and what it is searched with.
 
-use super::array::{ArrayOfStack, Places};
+use super::array::{ArrayOfStack, Observed, Places};
 use super::door::Description;
 use super::life::{Life, Opening};
 use crate::crashtest::medium::{Medium, block_of};
@@ -14,7 +14,7 @@ use imbrex_core::label::{Label, LabelCopy};
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
-use imbrex_core::stack::DiskId;
+use imbrex_core::stack::{DiskId, Stack};
 use std::rc::Rc;
 
 /// Disks that lie ready for each place, the first one included.
@@ -33,12 +33,14 @@ pub struct Wrong {
     pub loses_all: bool,
 }
 
-/// The stack of a seed, with an array in it.
+/// The stack of a seed, with an array in it, or several that share disks.
 pub struct Site {
     /// The stack.
     pub stack: Rc<StackOfSeed>,
-    /// Its array.
+    /// The array that its lives are about.
     pub array: ArrayOfStack,
+    /// The other arrays of the stack.
+    pub other_arrays: Vec<ArrayOfStack>,
     /// Where the blocks of copies lie.
     pub places: Places,
     /// Decides everything that is drawn.
@@ -63,9 +65,13 @@ impl Site {
         let stack = stack.of_seed(seed).map_err(|error| error.to_string())?;
         let numbers: Vec<u16> = stack.numbers().iter().map(|it| it.number).collect();
         let built = stack.built_with(&numbers).map_err(|error| error.to_string())?;
-        let Some(array) = ArrayOfStack::of(&stack, &built)? else {
+        let mut arrays = ArrayOfStack::all_of(&stack, &built)?;
+        if arrays.is_empty() {
             return Ok(None);
-        };
+        }
+        // Seeds in a row are about each port of one array, then about those of the next one.
+        let round = seed / arrays[0].ports.len() as u64;
+        let array = arrays.remove((round % arrays.len() as u64) as usize);
         let names = stack.numbers();
         let place_of = |(node, port): &(imbrex_core::stack::NodeId, imbrex_core::layer::Port)| {
             let node = stack.describe.nodes.iter().find(|it| it.id == *node)?;
@@ -83,9 +89,34 @@ impl Site {
         // Drawn, so that it has nothing to do with which port the seed is about.
         let is_labelled = has_homes || Rng::new(seed, 200).below(UNLABELLED_EVERY) > 0;
         let places = Places::default();
-        let mut site = Site { stack, array, places, seed, wrong, is_labelled, check, members_on };
+        let mut site = Site {
+            stack,
+            array,
+            other_arrays: arrays,
+            places,
+            seed,
+            wrong,
+            is_labelled,
+            check,
+            members_on,
+        };
         site.places = site.find_places()?;
         Ok(Some(site))
+    }
+
+    /// The array that it is about, then the others.
+    pub fn arrays(&self) -> impl Iterator<Item = &ArrayOfStack> {
+        std::iter::once(&self.array).chain(&self.other_arrays)
+    }
+
+    /// How its arrays are, all together: a disk that they share has everything when each of them has.
+    pub fn observe(&self, stack: &Stack) -> Observed {
+        // Nobody is told that a member has come back before the labels say so.
+        let moving = Observed { missing: u64::from(stack.is_moving_mark()), rebuilding: 0 };
+        self.arrays().map(|array| array.observe(stack)).fold(moving, |all, one| Observed {
+            missing: all.missing + one.missing,
+            rebuilding: all.rebuilding + one.rebuilding,
+        })
     }
 
     /// The name of the set of its disks.
@@ -93,7 +124,24 @@ impl Site {
         set_of(self.seed)
     }
 
-    /// Checks what the disks behind the ports hold, without those that are missing.
+    /// True when several arrays have members on this disk.
+    pub fn is_shared(&self, disk: usize) -> bool {
+        self.arrays().filter(|array| array.port_of(disk).is_some()).count() > 1
+    }
+
+    /// The name of a disk.
+    pub fn disk_name(&self, disk: usize) -> &str {
+        &self.stack.members()[disk].name
+    }
+
+    /// The disks that other arrays have and this one does not.
+    pub fn disks_of_others(&self) -> Vec<usize> {
+        let ports = self.other_arrays.iter().flat_map(|array| &array.ports);
+        let disks = ports.map(|port| port.disk);
+        disks.filter(|disk| self.array.port_of(*disk).is_none()).collect()
+    }
+
+    /// Checks what the disks hold, without those that are missing.
     ///
     /// # Errors
     /// When the check finds damage.
@@ -104,10 +152,10 @@ impl Site {
         missing: &[usize],
     ) -> Result<(), String> {
         let Some(check) = self.check else { return Ok(()) };
-        let ports = self.array.ports.iter().enumerate();
-        let there = ports.filter(|(port, _)| !missing.contains(port));
+        let disks = self.stack.members().iter().enumerate();
+        let there = disks.filter(|(disk, _)| !missing.contains(disk));
         let members = there
-            .map(|(_, it)| (Rc::clone(&it.name), media[description.media[it.disk]].clone()))
+            .map(|(disk, it)| (Rc::clone(&it.name), media[description.media[disk]].clone()))
             .collect::<Vec<_>>();
         let mut numbers = self.stack.numbers();
         for (listed, number) in numbers.iter_mut().zip(&description.numbers) {

@@ -62,6 +62,8 @@ pub struct Others {
     pub ends_lost: u64,
     /// First lives to which a member came back that had been away.
     pub returned: u64,
+    /// Openings without a disk that only another array of the stack has.
+    pub without_other: u64,
     /// Blocks read and judged.
     pub blocks_judged: u64,
 }
@@ -133,13 +135,14 @@ impl<'a> Summary<'a> {
             later_lives,
             ends_lost,
             returned,
+            without_other,
             blocks_judged,
         } = self.reached;
         let _ = writeln!(
             text,
             "the member gone before the cut {gone_before}, every member whole {whole}, cut before the \
              new member was described {undescribed}, later lives {later_lives}, too much lost \
-             {ends_lost}, came back {returned}, blocks judged {blocks_judged}"
+             {ends_lost}, came back {returned}, without a disk of another array {without_other}, blocks judged {blocks_judged}"
         );
         for below in &self.below_share {
             let _ = writeln!(text, "less than its share: {below}");
@@ -173,6 +176,7 @@ impl Others {
             later_lives: reached.later_lives,
             ends_lost: reached.ends_lost,
             returned: reached.returned,
+            without_other: reached.without_other,
             blocks_judged: reached.blocks_judged,
         }
     }

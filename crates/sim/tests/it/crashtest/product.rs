@@ -6,6 +6,7 @@ use imbrex_sim::crashtest::product::campaign::{
     CASES, Options, Totals, bugs, cases_to_find, run_seeds,
 };
 use imbrex_sim::crashtest::product::presence::Presence;
+use imbrex_sim::crashtest::product::reached::Reached;
 use imbrex_sim::crashtest::product::scrub::{Repaired, scrub_repairs, unreadable_while_rebuilding};
 use imbrex_sim::crashtest::product::scrub_parity::{
     scrub_repairs_parity, unreadable_beside_parity, unreadable_while_collecting,
@@ -19,6 +20,8 @@ use imbrex_sim::crashtest::stacks::{self, SearchedStack};
 const COPIES: [&str; 3] = ["raid1", "raid1-three", "raid1-four"];
 /// The stacks with arrays that have parity.
 const PARITY: [&str; 2] = ["raid4smr", "raid4smr-spare"];
+/// Two arrays that share a data disk.
+const CHAIN: [&str; 1] = ["raid4smr-chain"];
 /// Cases of the everyday suite, of all stacks together.
 const CASES_OF_SUITE: u64 = 2_000;
 /// Cases of a long run.
@@ -43,7 +46,7 @@ fn campaign(name: &str, seeds: std::ops::Range<u64>) -> Totals {
     totals
 }
 
-fn nothing_is_lost(names: &[&str], cases: u64) {
+fn nothing_is_lost(names: &[&str], cases: u64) -> Reached {
     let mut failures = Vec::new();
     let mut all = Totals::default();
     for &name in names {
@@ -77,6 +80,7 @@ fn nothing_is_lost(names: &[&str], cases: u64) {
         reached.gone_before,
     ];
     assert!(others.iter().all(|count| *count > 0), "{reached:?}");
+    all.reached
 }
 
 #[test]
@@ -102,6 +106,18 @@ fn lives_that_once_failed_lose_nothing() {
 #[test]
 fn an_array_with_parity_loses_nothing() {
     nothing_is_lost(&PARITY, cases_or(CASES_OF_SUITE));
+}
+
+#[test]
+fn arrays_that_share_a_disk_lose_nothing() {
+    let reached = nothing_is_lost(&CHAIN, cases_or(CASES_OF_SUITE));
+    assert!(reached.without_other > 0, "{reached:?}");
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn arrays_that_share_a_disk_lose_nothing_at_length() {
+    nothing_is_lost(&CHAIN, cases_or(CASES_AT_LENGTH));
 }
 
 #[test]
