@@ -15,5 +15,7 @@ pub mod fsck;
 pub mod image;
 pub mod listener;
 pub mod nbd;
+pub mod remote;
 pub mod server;
 pub mod signals;
+pub mod storage;

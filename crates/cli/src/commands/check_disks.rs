@@ -9,21 +9,19 @@ use imbrex_core::buffer::ContentKind;
 use imbrex_core::disk::Survival;
 use imbrex_core::label::LabelCopy;
 use imbrex_core::units::BlockCount;
-use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::fsck::Findings;
 use imbrex_serve::image::{Image, LabelFiles, needed_bytes};
+use imbrex_serve::storage::Storage;
 use imbrex_stack::{DiskConfig, Footprint, MemberNumbers, Plan, StackConfig};
-use std::fs::File;
-use std::io::{Seek, SeekFrom};
 use std::path::PathBuf;
 
-/// A disk, and its file if that can be opened.
+/// A disk, and what holds it if that can be opened.
 struct Disk<'a> {
     config: &'a DiskConfig,
     path: PathBuf,
     blocks: BlockCount,
     is_labelled: bool,
-    file: Option<File>,
+    storage: Option<Storage>,
 }
 
 /// Compares lengths, labels and the size in `image`.
@@ -45,7 +43,7 @@ pub fn check_disks(image: &Image, findings: &mut Findings) -> Result<(), Failure
             config,
             blocks: built.describe.blocks_of(&config.name)?,
             is_labelled: description.is_labelled(&config.name),
-            file: open_to_read(&path, Accepted::Storage).ok(),
+            storage: Storage::open(&path).ok(),
             path,
         })
     });
@@ -59,11 +57,11 @@ pub fn check_disks(image: &Image, findings: &mut Findings) -> Result<(), Failure
 }
 
 fn check_length(disk: &mut Disk<'_>, findings: &mut Findings) {
-    let Some(mut file) = disk.file.as_ref() else {
+    let Some(storage) = disk.storage.as_ref() else {
         return;
     };
     let needed = needed_bytes(disk.blocks, disk.is_labelled);
-    let Ok(bytes) = file.seek(SeekFrom::End(0)) else {
+    let Ok(bytes) = storage.length() else {
         return;
     };
     if bytes < needed {
@@ -74,7 +72,7 @@ fn check_length(disk: &mut Disk<'_>, findings: &mut Findings) {
             format!("{path} holds {bytes} bytes, the disk needs {needed}"),
         );
         // Its label lies behind the end.
-        disk.file = None;
+        disk.storage = None;
     }
 }
 
@@ -91,7 +89,7 @@ fn check_labels(
     let mut labels = labels_of_nodes(description.uuid, nodes.iter().copied(), Some(&listed));
     let names: Vec<String> = nodes.into_iter().map(str::to_owned).collect();
     let files = disks.into_iter();
-    let files = files.map(|disk| Some((disk.file?, disk.blocks)));
+    let files = files.map(|disk| Some((disk.storage?, disk.blocks)));
     let mut files = LabelFiles(files.collect());
     if let Err(refused) = labels.check(&mut files) {
         for refusal in refused {

@@ -5,6 +5,7 @@ use crate::args::{ControlArgs, NodeCommand};
 use crate::failure::Failure;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_report::{device_status, human_bytes, node_status};
+use imbrex_serve::remote::is_remote;
 use serde_json::{Value, json};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -106,6 +107,9 @@ fn request(args: &ControlArgs) -> Result<Value, Failure> {
 
 /// A path as the server must see it, which may have been started elsewhere.
 fn absolute(path: &Path) -> Result<String, Failure> {
+    if let Some(uri) = path.to_str().filter(|text| is_remote(text)) {
+        return Ok(uri.to_owned());
+    }
     let path = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let text = path
         .to_str()

@@ -19,13 +19,13 @@ use imbrex_drives::shell_word;
 use imbrex_report::human_bytes;
 use imbrex_serve::clock::WallClock;
 use imbrex_serve::disk::DirectIo;
-use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::image::{
     Image, ImageDescription, ImageDisks, ImageError, ImageMember, ImageMembers, ImageNode,
     NewImage, new_seed, new_uuid,
 };
+use imbrex_serve::remote::RemoteAddress;
+use imbrex_serve::storage::Storage;
 use imbrex_stack::{DiskConfig, Footprint, MemberNumbers, NodeConfig, Plan, StackConfig};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Root seed of the band layout of every image.
@@ -48,6 +48,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         );
     }
     refuse_unservable(&config)?;
+    refuse_wrong_uris(&config)?;
     measure_backings(&mut config)?;
     config.state_checksums(OnOff::On);
     let plan = Plan::new(&config, &image_options(MemberNumbers::Counted))?;
@@ -91,7 +92,18 @@ fn settings_to_repeat(args: &CreateArgs, config: &StackConfig) -> String {
     args.set.iter().map(word).collect()
 }
 
-/// Measures every file and block device that is named in the stack, once: the image is planned for
+/// What begins as the address of a disk at another server must be one.
+fn refuse_wrong_uris(config: &StackConfig) -> Result<(), Failure> {
+    for disk in config.disks() {
+        let address = disk.backing.as_ref().map(|place| RemoteAddress::of(place.as_ref()));
+        if let Some(Err(words)) = address {
+            return Err(format!("node `{}`: {words}", disk.name).into());
+        }
+    }
+    Ok(())
+}
+
+/// Measures every file, block device and export that is named in the stack, once: the image is planned for
 /// these lengths whenever it is opened.
 fn measure_backings(config: &mut StackConfig) -> Result<(), Failure> {
     for disk in config.node.iter_mut().filter_map(NodeConfig::disk_mut) {
@@ -217,14 +229,18 @@ pub fn refuse_used_backing(disk: &DiskConfig) -> Result<(), Failure> {
         return Ok(());
     };
     let named = |error| format!("node `{}`: {path}: {error}", disk.name);
-    let mut start = Vec::new();
-    let file = open_to_read(Path::new(path), Accepted::Storage).map_err(named)?;
-    file.take(BLANK_BYTES).read_to_end(&mut start).map_err(named)?;
+    let storage = Storage::open(Path::new(path)).map_err(named)?;
+    let length = storage.length().map_err(named)?;
+    let mut start = vec![0; length.min(BLANK_BYTES) as usize];
+    storage.read_exact_at(&mut start, 0).map_err(named)?;
     if start.iter().any(|byte| *byte != 0) {
+        let destroy = match disk.is_remote() {
+            true => format!("qemu-io -f raw -c 'write -z 0 1M' {}", shell_word(path)),
+            false => format!("dd if=/dev/zero of={path} bs=1M count=1 conv=notrunc,fsync"),
+        };
         return Err(format!(
-            "node `{}`: {path} holds data; accepted: a file or block device whose first {} are \
-             zeroes; to destroy what is there, such as the rest of an interrupted create: \
-             dd if=/dev/zero of={path} bs=1M count=1 conv=notrunc,fsync",
+            "node `{}`: {path} holds data; accepted: a file, block device or export whose first {} are \
+             zeroes; to destroy what is there, such as the rest of an interrupted create: {destroy}",
             disk.name,
             human_bytes(BLANK_BYTES)
         )

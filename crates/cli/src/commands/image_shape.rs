@@ -9,6 +9,7 @@ use imbrex_core::extent::Extent;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_serve::fsck::{Joint, Member, SegmentGeometry, Shape};
 use imbrex_serve::image::{Image, ImageError};
+use imbrex_serve::storage::Storage;
 use imbrex_stack::{
     Describe, DiskConfig, Facts, Footprint, Keeps, ListedMember, MemberNumbers, NodeConfig, Plan,
     StackConfig,
@@ -85,6 +86,10 @@ fn path_of(image: &Image, disk: &DiskConfig) -> Option<PathBuf> {
 /// Says so when there is no file or block device of a disk.
 fn missing_file(image: &Image, disk: &DiskConfig) -> Option<String> {
     let path = path_of(image, disk)?;
+    if disk.is_remote() {
+        let error = Storage::open(&path).err()?;
+        return Some(format!("{} cannot be reached: {error}", path.display()));
+    }
     let is_missing = matches!(path.try_exists(), Ok(false));
     is_missing.then(|| format!("there is no {}", path.display()))
 }

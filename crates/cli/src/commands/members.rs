@@ -18,22 +18,26 @@ use imbrex_core::layer::Port;
 use imbrex_core::lifecycle::{OpenError, Uuid};
 use imbrex_core::stack::{DiskId, NodeId};
 use imbrex_core::units::BlockCount;
+use imbrex_drives::quantity::Size;
 use imbrex_drives::{DiskDesign, MeasuredDisk};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{
-    DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Memory, OpenFiles, Overlay,
+    BackedDisk, DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Memory, OpenFiles, Overlay,
 };
 use imbrex_serve::file_kind::{Accepted, open_to_read};
 use imbrex_serve::image::{ImageDisks, ImageMembers};
+use imbrex_serve::remote::{RemoteAddress, RemoteDisk, RemoteSettings};
+use imbrex_serve::storage::Storage;
 use imbrex_stack::{
     BuildOptions, Built, ConfigError, Describe, DiskConfig, Footprint, ListedMember, MemberNumbers,
     Plan, StackConfig, StackMember,
 };
 use std::fmt::Display;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A disk of a stack over files.
 pub struct Member {
@@ -43,8 +47,8 @@ pub struct Member {
     pub path: PathBuf,
     /// Whether operations go round the page cache.
     pub is_direct: bool,
-    /// What the file is, whatever it is called.
-    identity: (u64, u64),
+    /// What it is, whatever it is called.
+    identity: Option<Identity>,
     /// Of memory that survives a power cut, what becomes durable at the end.
     dump: Option<File>,
     /// Why it is lost, if it could not be opened.
@@ -54,7 +58,7 @@ pub struct Member {
 impl Member {
     /// True of the file that holds it, whatever that is called.
     pub fn is(&self, file: &Metadata) -> bool {
-        self.identity == identity_of(file)
+        self.identity == Some(identity_of(file))
     }
 }
 
@@ -144,8 +148,8 @@ impl Opening<'_> {
             (_, Some(path)) => path,
             (_, None) => return Err(wrong(&"the image has no such disk")),
         };
-        let identity = identity(&path).unwrap_or_default();
-        let same = |member: &&Member| member.identity == identity && identity != (0, 0);
+        let identity = identity(&path);
+        let same = |member: &&Member| member.identity == identity && identity.is_some();
         if let Some(other) = self.members.iter().find(same) {
             return Err(wrong(&format_args!(
                 "{} is the disk of node `{}` already; accepted: a file or block device of its own",
@@ -175,23 +179,26 @@ impl Opening<'_> {
             dump,
             lost,
         });
-        let file: Box<dyn Disk> = match (opened, &self.overlay) {
+        let disk: Box<dyn Disk> = match (opened, &self.overlay) {
             (Err(_), _) => Box::new(LostDisk::new(geometry)),
             (Ok(file), Some(overlay)) => Box::new(overlay.over(file)),
             (Ok(file), None) => Box::new(self.held.hold(file)),
         };
-        Ok(Box::new(MeasuredDisk::new(file, design.statistics())))
+        Ok(Box::new(MeasuredDisk::new(disk, design.statistics())))
     }
 
-    /// The file of a disk, or why that is lost. An error is one of whoever has asked.
+    /// What holds a disk, or why that is lost. An error is one of whoever has asked.
     fn open_file(
         &self,
         disk: &DiskConfig,
         path: &Path,
         memory: Option<&Memory>,
         geometry: Geometry,
-    ) -> Result<Result<FileDisk, String>, DiskError> {
+    ) -> Result<Result<BackedDisk, String>, DiskError> {
         let waker = self.waker.clone();
+        if disk.is_remote() {
+            return Ok(self.open_remote(disk, path, geometry));
+        }
         let file = match (memory, &self.overlay) {
             (Some(memory), overlay) => memory.open(geometry, overlay.is_some(), waker),
             (None, Some(_)) => FileDisk::open_read_only(path, geometry, self.direct, waker),
@@ -206,12 +213,49 @@ impl Opening<'_> {
         match file {
             Ok(file) => {
                 let checked = check_length(disk, path, is_labelled);
-                Ok(checked.map(|()| file.of_node(&disk.name).listed_in(&self.files)))
+                Ok(checked.map(|()| file.of_node(&disk.name).listed_in(&self.files).into()))
             }
             Err(error @ DiskError::NotDirect { .. }) => Err(error),
             Err(error) => Ok(Err(error.to_string())),
         }
     }
+
+    /// A disk at another server, or why that is lost.
+    fn open_remote(
+        &self,
+        disk: &DiskConfig,
+        path: &Path,
+        geometry: Geometry,
+    ) -> Result<BackedDisk, String> {
+        let listed = self.disks.and_then(|disks| disks.of_node(&disk.name));
+        let is_labelled = listed.is_some_and(|disk| disk.is_labelled);
+        let is_read_only = self.overlay.is_some();
+        let waker = self.waker.clone();
+        let remote = open_remote(disk, path, geometry, is_labelled, is_read_only, waker)?;
+        check_length(disk, path, is_labelled)?;
+        Ok(BackedDisk::Remote(Box::new(remote.listed_in(&self.files))))
+    }
+}
+
+/// Connects to a disk at another server.
+pub fn open_remote(
+    disk: &DiskConfig,
+    uri: &Path,
+    geometry: Geometry,
+    is_labelled: bool,
+    is_read_only: bool,
+    waker: Waker,
+) -> Result<RemoteDisk, String> {
+    let address = RemoteAddress::of(uri)?.expect("a URI");
+    let usual = RemoteSettings::default();
+    let reconnect = disk.reconnect_s.map(|s| Duration::from_secs(s.into()));
+    let settings = RemoteSettings {
+        reconnect: reconnect.unwrap_or(usual.reconnect),
+        resend_bytes_max: disk.resend_max.map_or(usual.resend_bytes_max, |Size(bytes)| bytes),
+        planted: None,
+    };
+    let opened = RemoteDisk::open(&address, geometry, is_labelled, is_read_only, settings, waker);
+    opened.map(|opened| opened.of_node(&disk.name)).map_err(|error| error.to_string())
 }
 
 impl StackOnFiles {
@@ -372,11 +416,9 @@ fn memory_of(disk: &DiskConfig, image: Uuid, file: Option<PathBuf>) -> Option<Me
     }
 }
 
-/// The blocks of a file or block device.
+/// The blocks of what holds a disk.
 pub fn member_blocks(path: &Path) -> io::Result<BlockCount> {
-    // The length in the metadata of a block device is zero; its end is not.
-    let bytes = open_to_read(path, Accepted::Storage)?.seek(SeekFrom::End(0))?;
-    Ok(BlockCount::from_bytes_floor(bytes))
+    Storage::open(path)?.length().map(BlockCount::from_bytes_floor)
 }
 
 /// Refuses a file or block device that has become shorter since the image was created.
@@ -399,21 +441,31 @@ fn check_length(disk: &DiskConfig, path: &Path, is_labelled: bool) -> Result<(),
     Ok(())
 }
 
-/// True of two names of one file or block device.
+/// What holds a disk, whatever it is called.
+#[derive(Clone, PartialEq, Eq)]
+enum Identity {
+    /// A file by its device and number, or a block device by its own.
+    File(u64, u64),
+    /// An export, by its address.
+    Remote(RemoteAddress),
+}
+
+/// True of two names of one file, block device or export.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|one| Some(one) == identity(other))
 }
 
-/// What a file is, whatever it is called: its device and number, or, of a block device, its own.
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    Some(identity_of(&fs::metadata(path).ok()?))
+fn identity(path: &Path) -> Option<Identity> {
+    match RemoteAddress::of(path).ok()? {
+        Some(address) => Some(Identity::Remote(address)),
+        None => Some(identity_of(&fs::metadata(path).ok()?)),
+    }
 }
 
-fn identity_of(file: &Metadata) -> (u64, u64) {
-    if file.file_type().is_block_device() {
-        (u64::MAX, file.rdev())
-    } else {
-        (file.dev(), file.ino())
+fn identity_of(file: &Metadata) -> Identity {
+    match file.file_type().is_block_device() {
+        true => Identity::File(u64::MAX, file.rdev()),
+        false => Identity::File(file.dev(), file.ino()),
     }
 }
 

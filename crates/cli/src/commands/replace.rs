@@ -2,7 +2,7 @@
 //! numbers, with the stack file, which knows what a disk is called and where it is.
 
 use super::create::refuse_used_backing;
-use super::members::{StackOnFiles, is_same_file, member_blocks};
+use super::members::{StackOnFiles, is_same_file, member_blocks, open_remote};
 use imbrex_core::disk::{Disk, Geometry};
 use imbrex_core::engine::NewLabel;
 use imbrex_core::label::LABEL_BLOCKS;
@@ -12,7 +12,8 @@ use imbrex_drives::{DiskStatistics, MeasuredDisk, shell_word};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, OpenFiles};
 use imbrex_serve::image::{FoundLabel, Image, NewDisk, find_label};
-use imbrex_stack::{NodeConfig, StackConfig};
+use imbrex_serve::remote::RemoteAddress;
+use imbrex_stack::{DiskConfig, NodeConfig, StackConfig};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -99,26 +100,36 @@ impl MemberReplacer {
             (None, Some(path)) => path.clone(),
             (None, None) => return wrong("the image has no such disk"),
         };
-        let geometry = place.geometry.clone();
-        let file = FileDisk::open(&at, geometry, self.direct, self.waker.clone());
-        let file = match file.and_then(|file| file.with_label(&at)) {
-            Ok(file) => file.of_node(name).listed_in(&self.open_files),
-            Err(error) => {
+        let known = config.node(name).and_then(NodeConfig::disk);
+        let disk = match self.open(known.expect("a disk of the stack"), &at, place) {
+            Ok(disk) => disk,
+            Err(words) => {
                 image.abort_replacement(new);
-                let own = match error {
-                    DiskError::InUse { .. } => {
-                        "; a file that this server has lost is its own until it ends"
-                    }
-                    _ => "",
-                };
-                return Err(format!("node `{name}`: {error}{own}"));
+                return Err(format!("node `{name}`: {words}"));
             }
         };
         let first_member = new.first_member();
         self.pending.push(Pending { node, disk: new, config });
         let statistics = Rc::clone(&place.statistics);
-        let disk = MeasuredDisk::new(Box::new(file), statistics);
+        let disk = MeasuredDisk::new(disk, statistics);
         Ok((Box::new(disk), first_member))
+    }
+
+    /// Opens what holds a new disk, which has its label already.
+    fn open(&self, disk: &DiskConfig, at: &Path, place: &Place) -> Result<Box<dyn Disk>, String> {
+        let (geometry, waker) = (place.geometry.clone(), self.waker.clone());
+        if disk.is_remote() {
+            let remote = open_remote(disk, at, geometry, true, false, waker)?;
+            return Ok(Box::new(remote.listed_in(&self.open_files)));
+        }
+        let file = FileDisk::open(at, geometry, self.direct, waker);
+        match file.and_then(|file| file.with_label(at)) {
+            Ok(file) => Ok(Box::new(file.of_node(&disk.name).listed_in(&self.open_files))),
+            Err(error @ DiskError::InUse { .. }) => {
+                Err(format!("{error}; a file that this server has lost is its own until it ends"))
+            }
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// The layers have durably taken the disk: from now on the image has it, and not the old one. Returns
@@ -192,9 +203,11 @@ impl MemberReplacer {
                 )),
             };
         };
-        let Some(text) = path.to_str().filter(|_| path.is_absolute()) else {
+        let is_uri =
+            RemoteAddress::of(path).map_err(|words| format!("node `{name}`: {words}"))?.is_some();
+        let Some(text) = path.to_str().filter(|_| path.is_absolute() || is_uri) else {
             return wrong(format!(
-                "{} cannot be its path; accepted: an absolute path in UTF-8",
+                "{} cannot be its path; accepted: an absolute path in UTF-8, or the URI of an export",
                 path.display()
             ));
         };

@@ -51,6 +51,12 @@ pub enum DiskError {
         /// The length of the disk.
         needed: u64,
     },
+    /// It is at another server, which lets nobody write it.
+    #[error("{path} can only be read; accepted: an export that can be written", path = path.display())]
+    ReadOnlyExport {
+        /// Its address.
+        path: PathBuf,
+    },
     /// Direct I/O was asked for, and there is none.
     #[error(
         "{path} cannot be opened with O_DIRECT: its file system has no direct I/O",

@@ -5,7 +5,7 @@
 //! up its disks only remember what is written, and read it back; [`HeldWrites::release`] carries it
 //! all out in the order in which it came, flushes included.
 
-use super::file::FileDisk;
+use super::BackedDisk;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
@@ -39,7 +39,7 @@ struct Shared {
     log: Vec<(usize, Held)>,
     /// Those reads, of all disks.
     reads: usize,
-    disks: Vec<Rc<RefCell<FileDisk>>>,
+    disks: Vec<Rc<RefCell<BackedDisk>>>,
     released: bool,
 }
 
@@ -60,7 +60,8 @@ pub struct HeldWrites {
 
 impl HeldWrites {
     /// A disk over `disk` whose writes are held back.
-    pub fn hold(&self, disk: FileDisk) -> HeldDisk {
+    pub fn hold(&self, disk: impl Into<BackedDisk>) -> HeldDisk {
+        let disk = disk.into();
         let geometry = disk.geometry().clone();
         let disk = Rc::new(RefCell::new(disk));
         let mut shared = self.shared.borrow_mut();
@@ -103,7 +104,7 @@ impl HeldWrites {
 pub struct HeldDisk {
     geometry: Geometry,
     number: usize,
-    disk: Rc<RefCell<FileDisk>>,
+    disk: Rc<RefCell<BackedDisk>>,
     shared: Rc<RefCell<Shared>>,
     released: bool,
     done: VecDeque<DiskCompletion>,

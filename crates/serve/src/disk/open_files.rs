@@ -45,10 +45,11 @@ impl Away {
 }
 
 /// The open file of a disk.
-pub(super) struct OpenFile {
+pub(crate) struct OpenFile {
     node: RefCell<Option<String>>,
     path: RefCell<PathBuf>,
-    file: Arc<File>,
+    /// None of a disk at another server.
+    file: Option<Arc<File>>,
     /// It has a name that could be deleted, which a block device and anonymous memory have not.
     has_name: Cell<bool>,
     away: Cell<Option<Away>>,
@@ -63,8 +64,21 @@ impl OpenFile {
         OpenFile {
             node: RefCell::default(),
             path: RefCell::new(path.to_owned()),
-            file: Arc::clone(file),
+            file: Some(Arc::clone(file)),
             has_name: Cell::new(has_name),
+            away: Cell::new(None),
+            is_news: Cell::new(false),
+            loss: RefCell::default(),
+        }
+    }
+
+    /// What is at another server, whose address stands in the place of a path.
+    pub fn remote(address: &Path) -> OpenFile {
+        OpenFile {
+            node: RefCell::default(),
+            path: RefCell::new(address.to_owned()),
+            file: None,
+            has_name: Cell::new(false),
             away: Cell::new(None),
             is_news: Cell::new(false),
             loss: RefCell::default(),
@@ -114,7 +128,7 @@ impl OpenFile {
         if !self.has_name.get() || self.loss.borrow().is_some() {
             return;
         }
-        let Ok(open) = rustix::fs::fstat(&*self.file) else {
+        let Some(Ok(open)) = self.file.as_ref().map(rustix::fs::fstat) else {
             return;
         };
         if open.st_nlink == 0 {
@@ -161,7 +175,7 @@ pub struct OpenFiles {
 
 impl OpenFiles {
     /// From now on a file is looked after, as long as its disk has it.
-    pub(super) fn add(&self, file: &Rc<OpenFile>) {
+    pub(crate) fn add(&self, file: &Rc<OpenFile>) {
         let mut files = self.shared.files.borrow_mut();
         files.retain(|file| file.strong_count() > 0);
         files.push(Rc::downgrade(file));

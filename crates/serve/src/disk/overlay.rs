@@ -4,7 +4,7 @@
 //! A recovery writes: checkpoints, superblocks, pages. A stack that is only looked at must recover as any other, and
 //! its files must stay as they are. The memory is bounded for all disks of a stack together.
 
-use super::file::FileDisk;
+use super::BackedDisk;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
@@ -45,7 +45,8 @@ impl Overlay {
     }
 
     /// A disk over `disk` whose writes are kept in the memory.
-    pub fn over(&self, disk: FileDisk) -> OverlaidDisk {
+    pub fn over(&self, disk: impl Into<BackedDisk>) -> OverlaidDisk {
+        let disk = disk.into();
         OverlaidDisk {
             disk,
             memory: Rc::clone(&self.memory),
@@ -68,7 +69,7 @@ impl Overlay {
 
 /// A disk whose writes are kept in memory. A write beyond the bound finds no space.
 pub struct OverlaidDisk {
-    disk: FileDisk,
+    disk: BackedDisk,
     memory: Rc<Memory>,
     /// What was written, by address.
     blocks: BTreeMap<u64, Box<[u8]>>,

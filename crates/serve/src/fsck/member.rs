@@ -1,12 +1,9 @@
-//! The blocks of a member, read from its file or from memory.
+//! The blocks of a member, read from what holds it or from memory.
 
 use super::kinds::ReadDevice;
-use crate::file_kind::{self, Accepted};
+use crate::storage::Storage;
 use imbrex_core::units::BLOCK_BYTES;
-use rustix::fs::{FlockOperation, OFlags, flock};
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -32,7 +29,7 @@ pub type ReadBlock = Box<ReadInto>;
 
 #[derive(Clone)]
 enum Source {
-    File(Rc<File>),
+    Storage(Rc<Storage>),
     Memory(Rc<ReadInto>),
     /// What layers below offer.
     Layers(ReadDevice),
@@ -45,24 +42,15 @@ impl Member {
     /// # Errors
     /// When the system refuses, and when another process uses the member.
     pub fn open(name: &str, path: &Path, for_repair: bool) -> io::Result<Member> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(for_repair);
-        let mut file = file_kind::open(&mut options, OFlags::empty(), path, Accepted::Storage)?;
-        let lock = match for_repair {
-            true => FlockOperation::NonBlockingLockExclusive,
-            false => FlockOperation::NonBlockingLockShared,
+        let storage = match for_repair {
+            true => Storage::open_to_write(path)?,
+            false => Storage::open(path)?,
         };
-        flock(&file, lock).map_err(|errno| match errno {
-            rustix::io::Errno::WOULDBLOCK => {
-                io::Error::new(errno.kind(), "it is in use by another process")
-            }
-            errno => errno.into(),
-        })?;
-        // The end of a block device is found in the same way as that of a file.
-        let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
+        storage.lock(for_repair)?;
+        let bytes = storage.length()?;
         Ok(Member {
             name: name.to_owned(),
-            source: Source::File(Rc::new(file)),
+            source: Source::Storage(Rc::new(storage)),
             first: 0,
             blocks: bytes / BLOCK_BYTES,
             disk_blocks: bytes / BLOCK_BYTES,
@@ -140,7 +128,7 @@ impl Member {
         into.resize(count as usize * BLOCK, 0);
         let address = self.first + address;
         match &self.source {
-            Source::File(file) => file.read_exact_at(into, address * BLOCK_BYTES),
+            Source::Storage(storage) => storage.read_exact_at(into, address * BLOCK_BYTES),
             Source::Memory(read) => {
                 let blocks = (address..).zip(into.chunks_exact_mut(BLOCK));
                 blocks.for_each(|(at, block)| read(at, block));
@@ -176,11 +164,14 @@ impl Member {
 
     /// The end of the hole of the file that a block is in; the block itself where it is in none.
     pub(super) fn hole_end(&self, address: u64) -> u64 {
-        let Source::File(file) = &self.source else {
+        let Source::Storage(storage) = &self.source else {
+            return address;
+        };
+        let Some(file) = storage.file() else {
             return address;
         };
         let from = rustix::fs::SeekFrom::Data((self.first + address) * BLOCK_BYTES);
-        match rustix::fs::seek(&**file, from) {
+        match rustix::fs::seek(file, from) {
             Ok(data) => (data / BLOCK_BYTES).saturating_sub(self.first).min(self.blocks),
             // There is no data up to the end.
             Err(rustix::io::Errno::NXIO) => self.blocks,
@@ -194,9 +185,9 @@ impl Member {
     /// When the system refuses.
     pub fn write(&self, address: u64, block: &[u8]) -> io::Result<()> {
         match &self.source {
-            Source::File(file) => {
-                file.write_all_at(block, (self.first + address) * BLOCK_BYTES)?;
-                file.sync_data()
+            Source::Storage(storage) => {
+                storage.write_all_at(block, (self.first + address) * BLOCK_BYTES)?;
+                storage.sync_data()
             }
             Source::Memory(_) | Source::Layers(_) => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
         }

@@ -2,16 +2,14 @@
 
 use super::directory::system;
 use super::{Image, ImageDisks, ImageError, format};
-use crate::file_kind::{self, Accepted, open_to_read};
+use crate::storage::Storage;
 use imbrex_core::durability::block::MAGIC;
 use imbrex_core::error::IoError;
 use imbrex_core::label::{LABEL_BLOCKS, Label, LabelCopy, LabelStore};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
-use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// Bytes of both copies of a label, behind a disk.
@@ -39,15 +37,15 @@ pub enum NoRoom {
 /// # Errors
 /// The reason, if it cannot.
 pub fn can_hold_label(path: &Path, blocks: BlockCount, set: Uuid) -> Result<(), NoRoom> {
-    let mut file = open_to_read(path, Accepted::Storage)?;
-    let end = file.seek(SeekFrom::End(0))?;
+    let storage = Storage::open(path)?;
+    let end = storage.length()?;
     let start = blocks.bytes();
-    if end < start + LABEL_BYTES && !file.metadata()?.is_file() {
+    if end < start + LABEL_BYTES && !can_grow(&storage)? {
         return Err(NoRoom::Full);
     }
     let there = end.saturating_sub(start).min(LABEL_BYTES) as usize;
     let mut bytes = vec![0; there];
-    file.read_exact_at(&mut bytes, start)?;
+    storage.read_exact_at(&mut bytes, start)?;
     let is_own = |block: &[u8]| {
         block.starts_with(&MAGIC.to_le_bytes()) && block[SET_AT..].starts_with(&set.0)
     };
@@ -61,22 +59,28 @@ pub fn can_hold_label(path: &Path, blocks: BlockCount, set: Uuid) -> Result<(), 
     }
 }
 
+/// True of a file here; what else holds disks has its length.
+fn can_grow(storage: &Storage) -> io::Result<bool> {
+    let metadata = storage.file().map(File::metadata).transpose()?;
+    Ok(metadata.is_some_and(|metadata| metadata.is_file()))
+}
+
 /// Writes both copies of the label of a new disk.
-pub(super) fn write_label(file: &File, label: &Label, blocks: BlockCount) -> io::Result<()> {
+pub(super) fn write_label(storage: &Storage, label: &Label, blocks: BlockCount) -> io::Result<()> {
     for copy in LabelCopy::ALL {
         let block = label.seal(copy, blocks.0).expect("a label without entries");
         let at = copy.address(blocks.0) * BLOCK_BYTES;
-        file.write_all_at(&block, at)?;
+        storage.write_all_at(&block, at)?;
     }
     Ok(())
 }
 
-/// The copies of the label behind `blocks` blocks of a file or block device that are whole.
-pub(super) fn labels_behind(file: &File, blocks: BlockCount) -> Vec<Label> {
+/// The copies of the label behind `blocks` blocks of what holds a disk that are whole.
+pub(super) fn labels_behind(storage: &Storage, blocks: BlockCount) -> Vec<Label> {
     let copies = LabelCopy::ALL.iter().filter_map(|copy| {
         let mut block = vec![0; BLOCK_BYTES as usize];
         let at = copy.address(blocks.0) * BLOCK_BYTES;
-        file.read_exact_at(&mut block, at).ok()?;
+        storage.read_exact_at(&mut block, at).ok()?;
         Label::unseal(&block, *copy, blocks.0).ok()
     });
     copies.collect()
@@ -98,11 +102,11 @@ pub struct FoundLabel {
 /// # Errors
 /// When it cannot be opened.
 pub fn find_label(path: &Path, blocks: BlockCount) -> io::Result<Option<FoundLabel>> {
-    let mut file = open_to_read(path, Accepted::Storage)?;
-    let end = file.seek(SeekFrom::End(0))?.saturating_sub(LABEL_BYTES);
+    let storage = Storage::open(path)?;
+    let end = storage.length()?.saturating_sub(LABEL_BYTES);
     let places = [BlockCount::from_bytes_floor(end), blocks];
     let found = places.into_iter().find_map(|blocks| {
-        let label = labels_behind(&file, blocks).into_iter().next()?;
+        let label = labels_behind(&storage, blocks).into_iter().next()?;
         Some(FoundLabel { image: label.set, disk: label.disk, block: blocks.0 })
     });
     Ok(found)
@@ -113,12 +117,12 @@ pub fn find_label(path: &Path, blocks: BlockCount) -> io::Result<Option<FoundLab
 /// # Errors
 /// When the system refuses.
 pub fn make_room(path: &Path, blocks: BlockCount) -> Result<(), ImageError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    let opened = file_kind::open(&mut options, OFlags::empty(), path, Accepted::Storage);
-    let lengthened = opened.and_then(|mut file| {
+    let lengthened = Storage::open_to_write(path).and_then(|storage| {
         let needed = blocks.bytes() + LABEL_BYTES;
-        if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? < needed {
+        if let Some(file) = storage.file()
+            && can_grow(&storage)?
+            && storage.length()? < needed
+        {
             file.set_len(needed)?;
             file.sync_all()?;
         }
@@ -134,7 +138,7 @@ pub fn needed_bytes(blocks: BlockCount, is_labelled: bool) -> u64 {
 
 /// Files and block devices of which the labels are only read, by the places of their disks: `None` of one
 /// that is not there.
-pub struct LabelFiles(pub Vec<Option<(File, BlockCount)>>);
+pub struct LabelFiles(pub Vec<Option<(Storage, BlockCount)>>);
 
 impl LabelStore for LabelFiles {
     fn is_absent(&self, disk: usize) -> bool {
@@ -146,11 +150,11 @@ impl LabelStore for LabelFiles {
     }
 
     fn read(&mut self, disk: usize, block: u64) -> Result<Vec<u8>, IoError> {
-        let Some((file, _)) = &self.0[disk] else {
+        let Some((storage, _)) = &self.0[disk] else {
             return Err(IoError::Lost);
         };
         let mut bytes = vec![0; BLOCK_BYTES as usize];
-        let read = file.read_exact_at(&mut bytes, block * BLOCK_BYTES);
+        let read = storage.read_exact_at(&mut bytes, block * BLOCK_BYTES);
         read.map(|()| bytes).map_err(|_| IoError::Medium)
     }
 

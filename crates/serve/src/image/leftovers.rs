@@ -13,13 +13,14 @@ use super::labels::{LABEL_BYTES, labels_behind};
 use super::{Image, ImageDescription, ImageError, ImageNode, format, is_plain};
 use crate::file_kind::{Accepted, open_to_read};
 use crate::signals::say;
+use crate::storage::Storage;
 use imbrex_core::label::Label;
 use imbrex_core::units::BlockCount;
-use rustix::fs::{FlockOperation, SeekFrom};
+use rustix::fs::SeekFrom;
 use rustix::io::Errno;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The count that a creation alone gives to labels. Every start that writes moves it on, an image that goes
@@ -73,11 +74,11 @@ impl Image {
     }
 
     /// The label at the end says that it is of this set, and the image does not list its number.
-    fn has_label_unlisted(&self, file: &File) -> bool {
+    fn has_label_unlisted(&self, storage: &Storage) -> bool {
         let Some(disks) = &self.description.disks else {
             return false;
         };
-        labels_of(file).iter().any(|label| {
+        labels_of(storage).iter().any(|label| {
             let is_listed = disks.list.iter().any(|disk| disk.number == label.disk);
             // A number that was not given out yet is no number of this program.
             label.set == self.description.uuid && !is_listed && label.disk < disks.next
@@ -145,27 +146,27 @@ impl Directory {
 pub(super) struct Left {
     path: PathBuf,
     /// Locked: nobody else uses it until it is gone.
-    file: File,
+    storage: Storage,
 }
 
 impl Left {
     /// The regular file at a path that the stack does not use, nobody has locked, and of which that is
     /// true.
-    fn at(path: &Path, in_use: &[PathBuf], is_left: impl Fn(&File) -> bool) -> Option<Left> {
+    fn at(path: &Path, in_use: &[PathBuf], is_left: impl Fn(&Storage) -> bool) -> Option<Left> {
         let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
         if !is_file || is_one_of(path, in_use) {
             return None;
         }
-        let file = open_to_read(path, Accepted::File).ok()?;
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        let storage = Storage::File(open_to_read(path, Accepted::File).ok()?);
+        storage.lock(true).ok()?;
         let path = path.to_owned();
-        is_left(&file).then_some(Left { path, file })
+        is_left(&storage).then_some(Left { path, storage })
     }
 
     /// Removes it.
     pub(super) fn remove(self) -> io::Result<()> {
         let removed = fs::remove_file(&self.path);
-        drop(self.file);
+        drop(self.storage);
         removed
     }
 }
@@ -173,7 +174,7 @@ impl Left {
 /// A disk of a killed creation that has not got its name: nothing was written to it, or nobody was served
 /// from it.
 fn unnamed_disk(path: &Path, in_use: &[PathBuf]) -> Option<Left> {
-    Left::at(path, in_use, |file| is_hole(file) || is_unserved(&labels_of(file)))
+    Left::at(path, in_use, |found| is_hole(found) || is_unserved(&labels_of(found)))
 }
 
 /// A disk that has got its name already: its label is the one that the description of the killed creation
@@ -186,8 +187,8 @@ fn named_disk(
 ) -> Option<Left> {
     let disks = killed.disks.as_ref();
     let disk = disks.and_then(|disks| disks.of_node(&node.name))?;
-    Left::at(path, in_use, |file| {
-        let labels = labels_of(file);
+    Left::at(path, in_use, |found| {
+        let labels = labels_of(found);
         let is_it = |label: &Label| label.set == killed.uuid && label.disk == disk.number;
         is_unserved(&labels) && labels.iter().all(is_it)
     })
@@ -200,25 +201,25 @@ fn is_unserved(labels: &[Label]) -> bool {
 }
 
 /// The copies of the label at the end of a file that are whole.
-fn labels_of(file: &File) -> Vec<Label> {
-    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    match bytes.checked_sub(LABEL_BYTES) {
-        Some(offered) => labels_behind(file, BlockCount::from_bytes_floor(offered)),
+fn labels_of(storage: &Storage) -> Vec<Label> {
+    match storage.length().unwrap_or(0).checked_sub(LABEL_BYTES) {
+        Some(offered) => labels_behind(storage, BlockCount::from_bytes_floor(offered)),
         None => vec![],
     }
 }
 
 /// True when nothing was ever written to a file.
-fn is_hole(file: &File) -> bool {
-    matches!(rustix::fs::seek(file, SeekFrom::Data(0)), Err(Errno::NXIO))
+fn is_hole(storage: &Storage) -> bool {
+    let found = storage.file().map(|file| rustix::fs::seek(file, SeekFrom::Data(0)));
+    matches!(found, Some(Err(Errno::NXIO)))
 }
 
 /// True of a description of an image, and of the beginning of one.
-fn is_description_file(file: &File) -> bool {
+fn is_description_file(storage: &Storage) -> bool {
     let mut start = [0; 8];
-    let length = file.metadata().map_or(0, |found| found.len()).min(8) as usize;
+    let length = storage.length().unwrap_or(0).min(8) as usize;
     let start = &mut start[..length];
-    file.read_exact_at(start, 0).is_ok() && format::may_be_cut(start)
+    storage.read_exact_at(start, 0).is_ok() && format::may_be_cut(start)
 }
 
 /// True of a file that one of the paths leads to.

@@ -11,11 +11,10 @@
 use super::directory::{create_private_file, is_there, name_file, system};
 use super::labels::write_label;
 use super::{Image, ImageError, ImageNode, format, new_random};
-use crate::file_kind::{self, Accepted};
+use crate::storage::Storage;
 use imbrex_core::label::Label;
 use imbrex_core::units::BlockCount;
-use rustix::fs::OFlags;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// No number of a member is greater.
@@ -161,13 +160,10 @@ impl Image {
         blocks: BlockCount,
         NewLabel { number, random }: NewLabel,
     ) -> Result<(), ImageError> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        let opened = file_kind::open(&mut options, OFlags::empty(), path, Accepted::Storage);
-        let written = opened.and_then(|file| {
+        let written = Storage::open_to_write(path).and_then(|storage| {
             let label = Label::new(self.description.uuid, number, random);
-            write_label(&file, &label, blocks)?;
-            file.sync_all()
+            write_label(&storage, &label, blocks)?;
+            storage.file().map_or_else(|| storage.sync_data(), fs::File::sync_all)
         });
         written.map_err(system("write", path))
     }
@@ -229,6 +225,7 @@ mod tests {
     };
     use super::*;
     use imbrex_core::lifecycle::Uuid;
+    use std::fs::OpenOptions;
     use std::os::unix::fs::FileExt;
 
     const OLD: &str = "name = \"old\"";
@@ -281,7 +278,7 @@ mod tests {
         file.set_len((4 << 12) + LABEL_BYTES).expect("a length");
         if let Some(number) = number {
             let label = Label::new(Uuid([9; 16]), number, 7);
-            write_label(&file, &label, BlockCount(4)).expect("a label");
+            write_label(&Storage::File(file), &label, BlockCount(4)).expect("a label");
         }
     }
 

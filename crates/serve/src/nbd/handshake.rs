@@ -12,40 +12,41 @@ pub const OPTIONS_MAX: u32 = 1000;
 /// Bytes the server sends before anything else.
 pub const GREETING_BYTES: usize = 18;
 
-const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
-const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+pub(super) const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
+pub(super) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+pub(super) const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const OPTION_HEADER_BYTES: usize = 16;
 
-const HANDSHAKE_FIXED_NEWSTYLE: u16 = 1 << 0;
-const HANDSHAKE_NO_ZEROES: u16 = 1 << 1;
+pub(super) const HANDSHAKE_FIXED_NEWSTYLE: u16 = 1 << 0;
+pub(super) const HANDSHAKE_NO_ZEROES: u16 = 1 << 1;
 
-const OPT_EXPORT_NAME: u32 = 1;
-const OPT_ABORT: u32 = 2;
-const OPT_LIST: u32 = 3;
+pub(super) const OPT_EXPORT_NAME: u32 = 1;
+pub(super) const OPT_ABORT: u32 = 2;
+pub(super) const OPT_LIST: u32 = 3;
 const OPT_INFO: u32 = 6;
-const OPT_GO: u32 = 7;
+pub(super) const OPT_GO: u32 = 7;
 
-const REP_ACK: u32 = 1;
-const REP_SERVER: u32 = 2;
-const REP_INFO: u32 = 3;
-const REP_ERR_UNSUP: u32 = (1 << 31) | 1;
+pub(super) const REP_ACK: u32 = 1;
+pub(super) const REP_SERVER: u32 = 2;
+pub(super) const REP_INFO: u32 = 3;
+pub(super) const REP_ERR_UNSUP: u32 = (1 << 31) | 1;
 const REP_ERR_INVALID: u32 = (1 << 31) | 3;
-const REP_ERR_UNKNOWN: u32 = (1 << 31) | 6;
+pub(super) const REP_ERR_TLS_REQUIRED: u32 = (1 << 31) | 5;
+pub(super) const REP_ERR_UNKNOWN: u32 = (1 << 31) | 6;
 const REP_ERR_TOO_BIG: u32 = (1 << 31) | 9;
 
-const INFO_EXPORT: u16 = 0;
+pub(super) const INFO_EXPORT: u16 = 0;
 const INFO_NAME: u16 = 1;
 const INFO_DESCRIPTION: u16 = 2;
-const INFO_BLOCK_SIZE: u16 = 3;
+pub(super) const INFO_BLOCK_SIZE: u16 = 3;
 
 const HAS_FLAGS: u16 = 1 << 0;
-const READ_ONLY: u16 = 1 << 1;
-const SEND_FLUSH: u16 = 1 << 2;
-const SEND_FUA: u16 = 1 << 3;
+pub(super) const READ_ONLY: u16 = 1 << 1;
+pub(super) const SEND_FLUSH: u16 = 1 << 2;
+pub(super) const SEND_FUA: u16 = 1 << 3;
 const ROTATIONAL: u16 = 1 << 4;
 const SEND_TRIM: u16 = 1 << 5;
-const SEND_WRITE_ZEROES: u16 = 1 << 6;
+pub(super) const SEND_WRITE_ZEROES: u16 = 1 << 6;
 const CAN_MULTI_CONN: u16 = 1 << 8;
 /// What every export can do.
 const COMMON_FLAGS: u16 = HAS_FLAGS | SEND_FLUSH | ROTATIONAL | CAN_MULTI_CONN;

@@ -3,6 +3,7 @@
 //! Source: the NetworkBlockDevice project, `doc/proto.md`. Only the fixed newstyle handshake and
 //! simple replies are spoken.
 
+pub mod client;
 pub mod handshake;
 pub mod transmission;
 

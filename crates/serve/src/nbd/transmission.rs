@@ -174,6 +174,42 @@ pub fn encode_reply(cookie: u64, error: Option<Errno>) -> [u8; REPLY_BYTES] {
     reply
 }
 
+/// A request of a client, its payload aside.
+#[inline]
+pub fn encode_request(
+    command: Command,
+    cookie: u64,
+    offset: u64,
+    length: u32,
+) -> [u8; REQUEST_BYTES] {
+    let fua = |durability| if durability == Durability::Durable { FLAG_FUA } else { 0 };
+    let (command, flags) = match command {
+        Command::Read => (READ, 0),
+        Command::Write { durability } => (WRITE, fua(durability)),
+        Command::Trim { durability } => (TRIM, fua(durability)),
+        Command::WriteZeroes { durability, may_unmap } => {
+            (WRITE_ZEROES, fua(durability) | if may_unmap { 0 } else { FLAG_NO_HOLE })
+        }
+        Command::Flush => (FLUSH, 0),
+        Command::Disconnect => (DISCONNECT, 0),
+    };
+    let mut bytes = [0; REQUEST_BYTES];
+    bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
+    bytes[4..6].copy_from_slice(&flags.to_be_bytes());
+    bytes[6..8].copy_from_slice(&command.to_be_bytes());
+    bytes[8..16].copy_from_slice(&cookie.to_be_bytes());
+    bytes[16..24].copy_from_slice(&offset.to_be_bytes());
+    bytes[24..].copy_from_slice(&length.to_be_bytes());
+    bytes
+}
+
+/// The error number, 0 for none, and the cookie of a simple reply; `None` when these bytes are none, after
+/// which nothing on the connection can be understood.
+#[inline]
+pub fn decode_reply(bytes: &[u8; REPLY_BYTES]) -> Option<(u32, u64)> {
+    (be_u32(bytes, 0) == SIMPLE_REPLY_MAGIC).then(|| (be_u32(bytes, 4), be_u64(bytes, 8)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,8 +269,30 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_is_written_is_read_as_it_was() {
+        let (cached, durable) = (Durability::Cached, Durability::Durable);
+        for command in [
+            Command::Read,
+            Command::Write { durability: cached },
+            Command::Write { durability: durable },
+            Command::Trim { durability: durable },
+            Command::WriteZeroes { durability: cached, may_unmap: true },
+            Command::WriteZeroes { durability: durable, may_unmap: false },
+            Command::Flush,
+            Command::Disconnect,
+        ] {
+            let bytes = encode_request(command, 7, 4096, 512);
+            let header = RequestHeader::decode(&bytes).expect("a request");
+            assert_eq!((header.cookie, header.offset, header.length), (7, 4096, 512));
+            assert_eq!(header.command(8192), Ok(command));
+        }
+    }
+
+    #[test]
     fn a_reply_carries_the_cookie_and_the_error() {
         let reply = encode_reply(0xabcd, Some(Errno::NoSpace));
+        assert_eq!(decode_reply(&reply), Some((28, 0xabcd)));
+        assert_eq!(decode_reply(&[0; REPLY_BYTES]), None);
         assert_eq!(be_u32(&reply, 0), SIMPLE_REPLY_MAGIC);
         assert_eq!(be_u32(&reply, 4), 28);
         assert_eq!(be_u64(&reply, 8), 0xabcd);

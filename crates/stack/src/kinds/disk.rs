@@ -47,9 +47,17 @@ keys! {
         /// Simulated memory: microseconds of a request beside its transfer.
         #[serde(skip_serializing_if = "Option::is_none")]
         latency_us: Option<f64> => 0.0..=1_000_000.0, "`1`, an assumption";
-        /// Served: the file or block device that holds the data ([serving](serving.md)); a simulation
-        /// leaves it alone.
-        backing: Option<String> => "a path", "a file `NAME.img` in the data directory";
+        /// Served: the file or block device that holds the data, or the export of an NBD server that does
+        /// ([serving](serving.md#disks-at-other-servers)); a simulation leaves it alone.
+        backing: Option<String> => "a path, `nbd://HOST:PORT/NAME`, `nbd+unix:///NAME?socket=PATH`", "a file `NAME.img` in the data directory";
+        /// Of a disk at another server: for how many seconds a new connection is tried when one breaks; then
+        /// the disk is lost.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reconnect_s: Option<u32> => 0..=86_400, "`30`";
+        /// Of a disk at another server: memory for what it has answered and not flushed, which is sent again
+        /// on a new connection. Where it is full a flush is forced.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resend_max: Option<Size> => "from 1 MiB to 64 GiB", "`\"64 MiB\"`";
         /// Simulated: whether the drive answers writes before they are on the medium.
         write_cache: Option<bool> => "`true`, `false`", "as the drive file says";
         /// Simulated: in which order the drive serves the commands that it has, instead of as its file says: the one
@@ -139,6 +147,7 @@ impl Node for DiskConfig {
         asked: Asked,
         world: &World<'_>,
     ) -> Result<(Box<dyn Planned>, Vec<Asked>), ConfigError> {
+        self.check_remote()?;
         if self.measured_blocks.is_some() && !world.options.durable {
             return Err(wrong(
                 &self.name,
@@ -183,6 +192,34 @@ impl Node for DiskConfig {
 }
 
 impl DiskConfig {
+    /// True of a disk at another server: its `backing` is a URI.
+    pub fn is_remote(&self) -> bool {
+        self.backing.as_ref().is_some_and(|backing| backing.contains("://"))
+    }
+
+    /// Keys of disks at other servers.
+    fn check_remote(&self) -> Result<(), ConfigError> {
+        let keys = [
+            ("reconnect_s", self.reconnect_s.is_some()),
+            ("resend_max", self.resend_max.is_some()),
+        ];
+        let mut keys = keys.into_iter().filter(|(_, is_there)| *is_there);
+        if let Some((key, _)) = keys.next().filter(|_| !self.is_remote()) {
+            let words = format!(
+                "{key} is about a disk at another server; accepted: together with backing = \"nbd://HOST:PORT/NAME\""
+            );
+            return Err(wrong(&self.name, &words));
+        }
+        let accepted = 1 << 20..=64 << 30;
+        match self.resend_max.filter(|Size(bytes)| !accepted.contains(bytes)) {
+            Some(Size(bytes)) => {
+                let words = format!("resend_max = {bytes} B; accepted: from 1 MiB to 64 GiB");
+                Err(wrong(&self.name, &words))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The drive with the order of commands that the node states.
     fn scheduled(&self, drive: &Drive) -> Result<Drive, ConfigError> {
         let mut drive = drive.clone();
