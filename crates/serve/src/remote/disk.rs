@@ -364,7 +364,8 @@ impl RemoteDisk {
     }
 
     fn flush_if_wanted(&mut self) {
-        let is_full = self.used_bytes() > self.settings.resend_bytes_max / 2;
+        let is_full =
+            !self.held.is_empty() || self.used_bytes() > self.settings.resend_bytes_max / 2;
         let is_forced = is_full && !self.unflushed.is_empty();
         if self.flushes.running.is_none() && (is_forced || !self.flushes.waiting.is_empty()) {
             let Flushes { covered, waiting, .. } = &mut self.flushes;

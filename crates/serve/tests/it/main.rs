@@ -26,6 +26,8 @@ mod image_killed;
 mod listener;
 mod memory;
 mod overlay;
+mod remote;
+mod remote_server;
 mod server;
 mod stalled;
 mod support;
