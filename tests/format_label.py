@@ -34,7 +34,8 @@ def label(path):
             table = [list(struct.unpack_from("<II", data, 96 + 6 * entries + 8 * mark)) for mark in range(marks)]
             pick = lambda mark: None if mark == 65535 else table[mark]
             listed = [struct.unpack_from("<3H", data, 96 + 6 * entry) for entry in range(entries)]
-            copies.append({"set": uuid(data[16:32]), "disk": disk, "mark": [count, random], "from": pick(came_from),
+            server, = struct.unpack_from("<Q", data, 84)
+            copies.append({"set": uuid(data[16:32]), "disk": disk, "server": server, "mark": [count, random], "from": pick(came_from),
                            "entries": [{"disk": number, "last": pick(last), "before": pick(before)}
                                        for number, last, before in listed]})
     return copies

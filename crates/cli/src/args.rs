@@ -305,8 +305,9 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with = "emulate")]
     pub read_only: bool,
     /// With --read-only: show disks that do not belong together by their labels, such as another disk or
-    /// an older copy in the place of one
-    #[arg(long, requires = "read_only")]
+    /// an older copy in the place of one. Without: take over disks at other servers that were served from
+    /// elsewhere last, and are no more
+    #[arg(long, conflicts_with = "emulate")]
     pub force: bool,
     /// Run a shell command with the device (`$uri`, `$unixsocket`), then stop with its exit status.
     /// Without --socket and --listen the device is on a private socket. Standard output is the

@@ -2,7 +2,7 @@
 
 use super::console::emit;
 use super::members::{
-    FileUse, StackOnFiles, disks_without_labels, image_options, is_same_file, member_blocks,
+    FileUse, Place, StackOnFiles, disks_without_labels, image_options, is_same_file, member_blocks,
 };
 use super::serve::is_name;
 use super::stack::{refuse_unservable, stack_with_settings};
@@ -69,7 +69,8 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     };
     let (uuid, disks) = (description.uuid, description.disks.clone());
     let image = NewImage::begin(&args.data, description, &backings(&config))?;
-    format(&config, &plan, &image, uuid, disks.as_ref())?;
+    let place = Place::of(&config, &args.data, true)?;
+    format(&config, &plan, &image, place, (uuid, disks.as_ref()))?;
     image.finish()?;
     emit(&format!(
         "created {}: {} of {}; next: imbrex serve {} --data {} --socket PATH{}\n",
@@ -179,13 +180,14 @@ fn format(
     config: &StackConfig,
     plan: &Plan,
     image: &NewImage,
-    uuid: Uuid,
-    disks: Option<&ImageDisks>,
+    place: Place,
+    (uuid, disks): (Uuid, Option<&ImageDisks>),
 ) -> Result<(), Failure> {
     let (mut clock, waker) =
         WallClock::alone().map_err(|error| format!("cannot wait for events: {error}"))?;
     let path_of = |name: &str| image.node_path(name);
-    let files = FileUse { disks, image: uuid, direct: DirectIo::Off, overlay_bytes_max: None };
+    let direct = DirectIo::Off;
+    let files = FileUse { disks, image: uuid, place, direct, overlay_bytes_max: None };
     let mut stack = StackOnFiles::build(config, plan, &path_of, files, &waker)?;
     stack.refuse_lost()?;
     let held = std::mem::take(&mut stack.held);

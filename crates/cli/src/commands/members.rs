@@ -25,7 +25,7 @@ use imbrex_serve::disk::{
     BackedDisk, DirectIo, DiskError, FileDisk, HeldWrites, LostDisk, Memory, OpenFiles, Overlay,
 };
 use imbrex_serve::file_kind::{Accepted, open_to_read};
-use imbrex_serve::image::{ImageDisks, ImageMembers};
+use imbrex_serve::image::{ImageDisks, ImageMembers, place_of};
 use imbrex_serve::remote::{RemoteAddress, RemoteDisk, RemoteSettings};
 use imbrex_serve::storage::Storage;
 use imbrex_stack::{
@@ -90,11 +90,34 @@ pub struct FileUse<'a> {
     pub disks: Option<&'a ImageDisks>,
     /// The image that they belong to.
     pub image: Uuid,
+    /// The place that they are served from, for disks that nobody can lock.
+    pub place: Place,
     /// Whether operations go round the page cache.
     pub direct: DirectIo,
     /// Most bytes that are kept in memory of what would be written to them: they are only read, and
     /// so is the stack. `None`: they are written.
     pub overlay_bytes_max: Option<u64>,
+}
+
+/// A place that a stack is served from.
+#[derive(Clone, Copy, Default)]
+pub struct Place {
+    /// Its number; 0 of a stack whose disks can all be locked.
+    number: u64,
+    /// Disks that another place had last are taken over.
+    takes_over: bool,
+}
+
+impl Place {
+    /// The place that a stack of an image in a folder is served from.
+    pub fn of(config: &StackConfig, folder: &Path, takes_over: bool) -> Result<Place, Failure> {
+        if !config.disks().any(DiskConfig::is_remote) {
+            return Ok(Place::default());
+        }
+        let number = place_of(folder);
+        let number = number.map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(Place { number, takes_over })
+    }
 }
 
 /// How the stack of an image is built: the same at its creation and at every opening.
@@ -300,7 +323,8 @@ impl StackOnFiles {
                 files.image,
                 members.iter().map(|member| member.node.as_str()),
                 files.disks,
-            ),
+            )
+            .served_from(files.place.number, files.place.takes_over),
             engine: Engine {
                 stack,
                 disks,
@@ -499,6 +523,7 @@ mod tests {
             let files = FileUse {
                 disks: image.description().disks.as_ref(),
                 image: set,
+                place: Place::default(),
                 direct: DirectIo::Off,
                 overlay_bytes_max,
             };

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
     use crate::args::CreateArgs;
     use crate::commands::create;
-    use crate::commands::members::{FileUse, image_options, listed_members};
+    use crate::commands::members::{self, FileUse, image_options, listed_members};
     use imbrex_serve::clock::WallClock;
     use imbrex_stack::{MemberNumbers, Plan};
     use std::fs::{self, File};
@@ -337,6 +337,7 @@ mod tests {
         let files = FileUse {
             disks: description.disks.as_ref(),
             image: description.uuid,
+            place: members::Place::default(),
             direct: DirectIo::Off,
             overlay_bytes_max: None,
         };

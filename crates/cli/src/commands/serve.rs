@@ -10,7 +10,7 @@ mod same_stack;
 use super::console::{emit, remark};
 use super::create::IMAGE_SEED;
 use super::members::{
-    FileUse, Member, StackOnFiles, disks_without_labels, dump, image_options, layer_error,
+    FileUse, Member, Place, StackOnFiles, disks_without_labels, dump, image_options, layer_error,
     listed_members, tell_of_labels,
 };
 use super::replace::MemberReplacer;
@@ -37,8 +37,8 @@ use imbrex_serve::nbd::handshake::Export;
 use imbrex_serve::server::{RunningCommand, ServeError, Server};
 use imbrex_serve::signals::FiguresSignal;
 use imbrex_stack::{
-    ArrayObserver, BuildOptions, Built, Describe, FillObserver, Footprint, MemberNumbers, Plan,
-    StackConfig,
+    ArrayObserver, BuildOptions, Built, Describe, DiskConfig, FillObserver, Footprint,
+    MemberNumbers, Plan, StackConfig,
 };
 use live_report::LiveReport;
 use private_socket::PrivateSocket;
@@ -327,6 +327,11 @@ fn open_image(
     server: &Server,
 ) -> Result<Served, Failure> {
     let started = Instant::now();
+    if args.force && !args.read_only && !config.disks().any(DiskConfig::is_remote) {
+        let words = "--force: no disk of the stack is at another server; accepted: with --read-only, to show \
+                     disks that do not belong together";
+        return Err(words.into());
+    }
     let numbers = MemberNumbers::Listed(listed_members(&image.description().members));
     let plan = Plan::new(&config, &image_options(numbers))?;
     if let Some(problem) = image.description().size_problem(plan.blocks()) {
@@ -340,9 +345,12 @@ fn open_image(
     let path_of = |name: &str| image.node_path(name);
     let set = image.description().uuid;
     let disks = disks_of(&image, &config);
+    // Who only looks may want to see what does not belong together.
+    let shows_all = args.force && args.read_only;
     let files = FileUse {
-        disks: (!args.force).then_some(&disks),
+        disks: (!shows_all).then_some(&disks),
         image: set,
+        place: Place::of(&config, data, args.force)?,
         direct,
         overlay_bytes_max: args.read_only.then_some(OVERLAY_BYTES_MAX),
     };
@@ -353,7 +361,7 @@ fn open_image(
     let seed = new_seed().map_err(|error| format!("no random number: {error}"))?;
     let start = Start::Recover(Some(set));
     stack.come_up(set, |engine, labels| server.open_labelled(engine, start, labels, seed))?;
-    if args.force {
+    if shows_all {
         remark!(
             "imbrex: warning: --force: the labels of the disks are not compared; what is shown may be old, \
              or another disk's"

@@ -21,7 +21,7 @@ const NO_MARK: u16 = u16::MAX;
 const KNOWN_FEATURES: u32 = 0;
 
 /// The fields of a label, from the start of the block.
-pub const HEAD_FIELDS: [Field; 8] = [
+pub const HEAD_FIELDS: [Field; 9] = [
     field("compatible_features", 64, 4),
     field("read_only_features", 68, 4),
     field("required_features", 72, 4),
@@ -29,7 +29,8 @@ pub const HEAD_FIELDS: [Field; 8] = [
     field("entries", 78, 2),
     field("marks", 80, 2),
     field("from", 82, 2),
-    field("reserved", 84, 12),
+    field("server", 84, 8),
+    field("reserved", 92, 4),
 ];
 
 /// The fields of an entry, from its start.
@@ -99,6 +100,7 @@ impl Label {
         payload.extend((self.entries.len() as u16).to_le_bytes());
         payload.extend((marks.0.len() as u16).to_le_bytes());
         payload.extend(from.to_le_bytes());
+        payload.extend(self.server.to_le_bytes());
         payload.resize(HEAD_BYTES, 0);
         payload.extend(entries);
         for mark in &marks.0 {
@@ -138,7 +140,8 @@ impl Label {
 fn decode(header: Header, mut fields: Fields<'_>) -> Option<Label> {
     let mut u16 = || fields.u16();
     let (disk, entries, marks, from) = (u16()?, u16()?, u16()?, u16()?);
-    fields.take(HEAD_BYTES - 20)?;
+    let server = fields.u64()?;
+    fields.take(HEAD_BYTES - 28)?;
     let listed = fields.take(usize::from(entries) * ENTRY_BYTES)?;
     let table = fields.take(usize::from(marks) * MARK_BYTES)?;
     let mark = |index: u16| {
@@ -170,6 +173,7 @@ fn decode(header: Header, mut fields: Fields<'_>) -> Option<Label> {
         },
         from: mark_if(from)?,
         entries: entries.collect::<Option<_>>()?,
+        server,
     })
 }
 
@@ -186,6 +190,11 @@ impl<'a> Fields<'a> {
     fn u16(&mut self) -> Option<u16> {
         let bytes = self.take(2)?;
         Some(u16::from_le_bytes(bytes.try_into().expect("two bytes")))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        let bytes = self.take(8)?;
+        Some(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
     }
 
     fn u32(&mut self) -> Option<u32> {
@@ -214,6 +223,7 @@ mod tests {
             mark: mark(COUNT_MAX),
             from: Some(mark(9)),
             entries: (1..=disks).map(entry).collect(),
+            server: 0x0102_0304_0506_0708,
         }
     }
 

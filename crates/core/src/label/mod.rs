@@ -101,6 +101,9 @@ pub struct Label {
     pub from: Option<Mark>,
     /// The disks of the set, by number.
     pub entries: Vec<Entry>,
+    /// The place that the set was served from when it was written; 0 of a set whose disks are locked by who
+    /// serves them.
+    pub server: u64,
 }
 
 impl Label {
@@ -108,7 +111,7 @@ impl Label {
     pub fn new(set: Uuid, disk: u16, random: u32) -> Label {
         let (from, entries) = (None, Vec::new());
         let mark = Mark { count: 0, random };
-        Label { set, disk, mark, from, entries }
+        Label { set, disk, mark, from, entries, server: 0 }
     }
 
     fn entry(&self, disk: u16) -> Option<&Entry> {

@@ -45,9 +45,9 @@ pub(super) struct Move {
 
 impl Move {
     /// A move that has done nothing yet. There must be [room](has_room) for it.
-    pub fn new(set: Uuid, standing: &Standing, random: u32) -> Move {
+    pub fn new(set: Uuid, server: u64, standing: &Standing, random: u32) -> Move {
         let mark = next_mark(standing, random);
-        let rounds = Vec::from(rounds(set, standing, mark)).into_iter();
+        let rounds = Vec::from(rounds((set, server), standing, mark)).into_iter();
         Move { mark, rounds, written: Vec::new() }
     }
 
@@ -82,7 +82,7 @@ fn next_mark(standing: &Standing, random: u32) -> Mark {
 }
 
 /// The rounds of a move to a mark.
-fn rounds(set: Uuid, standing: &Standing, mark: Mark) -> [Vec<LabelWrite>; 3] {
+fn rounds((set, server): (Uuid, u64), standing: &Standing, mark: Mark) -> [Vec<LabelWrite>; 3] {
     let complete = standing.present.iter().filter(|disk| !disk.is_complete);
     let complete = complete.filter_map(|disk| {
         Some(LabelWrite {
@@ -102,6 +102,7 @@ fn rounds(set: Uuid, standing: &Standing, mark: Mark) -> [Vec<LabelWrite>; 3] {
                 mark,
                 from: standing.mark,
                 entries: entries.clone(),
+                server,
             },
         };
         standing.present.iter().map(write).collect()

@@ -51,6 +51,13 @@ pub enum Reason {
         /// A mark that the set had come to without them.
         missed: Mark,
     },
+    /// Another place has served it last, and may still do so.
+    ServedElsewhere {
+        /// That place.
+        found: u64,
+        /// This one.
+        own: u64,
+    },
     /// It says a count behind which there is no room for a start and its stop.
     CountUsedUp {
         /// The greatest count in its label.
@@ -86,6 +93,11 @@ impl fmt::Display for Reason {
                 "it has come to count {}, and was away when others of this image went on to count \
                  {}; expected: one of those, too",
                 found.count, missed.count
+            ),
+            Reason::ServedElsewhere { found, own } => write!(
+                f,
+                "another server had it last (its place is {found:016x}, this one {own:016x}), and nobody can \
+                 lock it; accepted: that place, or --force when nothing serves it there any more"
             ),
             Reason::CountUsedUp { found } => write!(
                 f,

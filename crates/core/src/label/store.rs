@@ -4,7 +4,7 @@ use super::compare::{
     COUNT_BEFORE_START_MAX, Judgement, LabelledDisk, Standing, compare, set_copy, used_up,
 };
 use super::moving::{LabelWrite, Move, Step, has_room};
-use super::{Label, LabelCopy, LabelError, Mark, Refusal};
+use super::{Label, LabelCopy, LabelError, Mark, Reason, Refusal};
 use crate::error::IoError;
 use crate::lifecycle::Uuid;
 use alloc::vec::Vec;
@@ -68,6 +68,10 @@ pub struct Labels {
     disks: Vec<LabelledDisk>,
     found: Vec<Found>,
     mark: Option<Mark>,
+    /// The place that the set is served from; 0 where its disks are locked.
+    server: u64,
+    /// It is taken over from any other place.
+    takes_over: bool,
     pub(super) judgement: Judgement,
 }
 
@@ -84,8 +88,18 @@ impl Labels {
             disks: disks.collect(),
             found: Vec::new(),
             mark: None,
+            server: 0,
+            takes_over: false,
             judgement: Judgement::default(),
         }
+    }
+
+    /// The same disks, some of which nobody can lock: their labels say the place that they are served from,
+    /// and one that another place had last is refused, unless it is taken over.
+    #[must_use]
+    pub fn served_from(mut self, server: u64, takes_over: bool) -> Labels {
+        (self.server, self.takes_over) = (server, takes_over);
+        self
     }
 
     /// The same disks without labels: whatever lies there does not count.
@@ -124,9 +138,27 @@ impl Labels {
             Found { index: disk.index, mark, was_away }
         });
         self.found = found.collect();
+        self.refuse_of_other_servers()?;
         match standing.count_max <= COUNT_BEFORE_START_MAX {
             true => Ok(()),
             false => Err(used_up(&self.disks)),
+        }
+    }
+
+    /// The newest label of a disk says who had it last.
+    fn refuse_of_other_servers(&self) -> Result<(), Vec<Refusal>> {
+        let newest = |disk: &LabelledDisk| {
+            let copies = disk.present()?.iter().filter_map(|copy| copy.as_ref().ok());
+            let found = copies.max_by_key(|label| label.mark)?.server;
+            let is_elsewhere = found != 0 && found != self.server;
+            let reason = Reason::ServedElsewhere { found, own: self.server };
+            is_elsewhere.then_some(Refusal { index: disk.index, disk: disk.number, reason })
+        };
+        let labelled = self.disks.iter().filter(|disk| disk.is_labelled);
+        let refused: Vec<Refusal> = labelled.filter_map(newest).collect();
+        match refused.is_empty() || self.server == 0 || self.takes_over {
+            true => Ok(()),
+            false => Err(refused),
         }
     }
 
@@ -211,7 +243,7 @@ impl Labels {
         if !has_room(&standing) {
             return Err(CannotMove::CountUsedUp);
         }
-        let moving = Move::new(self.set, &standing, random);
+        let moving = Move::new(self.set, self.server, &standing, random);
         match moving.largest().filter(|write| self.sealed(write).is_none()) {
             Some(write) => Err(CannotMove::TooManyMarks(write.index)),
             None => Ok(Some(moving)),

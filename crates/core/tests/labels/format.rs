@@ -24,6 +24,7 @@ fn labels() -> [Label; 2] {
         mark,
         from,
         entries,
+        server: 0,
     };
     let away = entry(0x103, older, None);
     let first = [entry(1, new, Some(old)), entry(2, new, Some(old)), away];

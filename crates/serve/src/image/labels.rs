@@ -10,10 +10,13 @@ use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Bytes of both copies of a label, behind a disk.
 pub const LABEL_BYTES: u64 = LABEL_BLOCKS * BLOCK_BYTES;
+/// What tells machines apart: machine-id(5), or else the name of the host.
+const MACHINE_FILES: [&str; 2] = ["/etc/machine-id", "/proc/sys/kernel/hostname"];
 /// Where the name of the set lies in a sealed block.
 const SET_AT: usize = 16;
 
@@ -129,6 +132,21 @@ pub fn make_room(path: &Path, blocks: BlockCount) -> Result<(), ImageError> {
         Ok(())
     });
     lengthened.map_err(system("make room for a label in", path))
+}
+
+/// The number of the place that a folder is, for labels of disks that nobody can lock: the folder on this
+/// machine, not a copy of it and not the same path elsewhere. Never 0.
+///
+/// # Errors
+/// When the folder cannot be looked at.
+pub fn place_of(folder: &Path) -> io::Result<u64> {
+    let read = |path: &&str| std::fs::read(path).ok().filter(|bytes| !bytes.is_empty());
+    let mut bytes = MACHINE_FILES.iter().find_map(read).unwrap_or_default();
+    bytes.extend(std::fs::metadata(folder)?.ino().to_le_bytes());
+    let high = crc32c::crc32c(&bytes);
+    bytes.reverse();
+    let low = crc32c::crc32c(&bytes);
+    Ok((u64::from(high) << 32 | u64::from(low)).max(1))
 }
 
 /// What the file or block device of a disk that offers `blocks` must hold.

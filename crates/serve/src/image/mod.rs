@@ -23,7 +23,7 @@ pub use directory::create_private_folder;
 pub use format::FORMAT_VERSION;
 pub use labels::{
     FoundLabel, LABEL_BYTES, LabelFiles, NoRoom, can_hold_label, find_label, make_room,
-    needed_bytes,
+    needed_bytes, place_of,
 };
 pub use replace::{NewDisk, NewLabel};
 
