@@ -264,6 +264,10 @@ pub struct ServeArgs {
     /// Listen on a loopback TCP address
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
+    /// With --listen: take an address that other machines can reach. Clients are not authenticated:
+    /// everybody who reaches it may read and write
+    #[arg(long, requires = "listen")]
+    pub trust_network: bool,
     /// Take commands (`imbrex control`) on this socket; with --socket PATH it is PATH.control when
     /// absent, otherwise there is none
     #[arg(long, value_name = "PATH")]

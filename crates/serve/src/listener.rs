@@ -27,6 +27,8 @@ pub enum Listen {
     Unix(PathBuf),
     /// A loopback address; port 0 takes any that is free.
     Tcp(SocketAddr),
+    /// Any address. Whoever reaches it may read and write: clients are not authenticated.
+    Network(SocketAddr),
 }
 
 /// Why nobody can connect.
@@ -65,7 +67,8 @@ pub enum ListenError {
     /// An address that other machines can reach.
     #[error(
         "cannot listen on {address}: only loopback addresses (127.0.0.1, ::1) are accepted, \
-         because NBD clients are not authenticated"
+         because NBD clients are not authenticated; accepted: another one with --trust-network, where \
+         everybody who reaches it may read and write"
     )]
     NotLoopback {
         /// The address.
@@ -91,7 +94,10 @@ impl Listener {
     pub fn bind(listen: &Listen) -> Result<Listener, ListenError> {
         match listen {
             Listen::Unix(path) => bind_unix(path),
-            Listen::Tcp(address) => bind_tcp(*address),
+            Listen::Tcp(address) if !address.ip().is_loopback() => {
+                Err(ListenError::NotLoopback { address: *address })
+            }
+            Listen::Tcp(address) | Listen::Network(address) => bind_tcp(*address),
         }
     }
 
@@ -111,7 +117,7 @@ impl Listener {
     pub fn unix_path(&self) -> Option<&Path> {
         match &self.listen {
             Listen::Unix(path) => Some(path),
-            Listen::Tcp(_) => None,
+            Listen::Tcp(_) | Listen::Network(_) => None,
         }
     }
 
@@ -119,7 +125,7 @@ impl Listener {
     pub fn uri(&self) -> String {
         match &self.listen {
             Listen::Unix(path) => format!("nbd+unix:///?socket={}", percent_encoded(path)),
-            Listen::Tcp(address) => format!("nbd://{address}"),
+            Listen::Tcp(address) | Listen::Network(address) => format!("nbd://{address}"),
         }
     }
 }
@@ -171,9 +177,6 @@ fn remove_dead_socket(path: &Path, address: &SocketAddrUnix) -> Result<(), Liste
 }
 
 fn bind_tcp(address: SocketAddr) -> Result<Listener, ListenError> {
-    if !address.ip().is_loopback() {
-        return Err(ListenError::NotLoopback { address });
-    }
     let failed = |errno: Errno| match errno {
         Errno::ADDRINUSE => ListenError::PortTaken { address },
         errno => ListenError::System { address: address.to_string(), source: errno.into() },

@@ -306,9 +306,12 @@ fn listen(args: &ServeArgs) -> Result<(Listen, Option<PrivateSocket>), Failure> 
         (Some(path), _) => Ok((Listen::Unix(path.clone()), None)),
         (None, Some(address)) => {
             let address = address.parse().map_err(|_| {
-                format!("--listen {address}: accepted: a loopback address and a port, such as 127.0.0.1:10809")
+                format!(
+                    "--listen {address}: accepted: an address and a port, such as 127.0.0.1:10809"
+                )
             })?;
-            Ok((Listen::Tcp(address), None))
+            let listen = if args.trust_network { Listen::Network } else { Listen::Tcp };
+            Ok((listen(address), None))
         }
         (None, None) => {
             let private = PrivateSocket::new()?;

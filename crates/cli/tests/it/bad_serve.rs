@@ -385,11 +385,12 @@ fn a_server_that_could_not_start_leaves_its_image_clean() {
     assert_eq!(
         tcp("0.0.0.0:0"),
         "imbrex: cannot listen on 0.0.0.0:0: only loopback addresses (127.0.0.1, ::1) are accepted, because \
-         NBD clients are not authenticated"
+         NBD clients are not authenticated; accepted: another one with --trust-network, where \
+         everybody who reaches it may read and write"
     );
     assert_eq!(
         tcp("localhost:1"),
-        "imbrex: --listen localhost:1: accepted: a loopback address and a port, such as 127.0.0.1:10809"
+        "imbrex: --listen localhost:1: accepted: an address and a port, such as 127.0.0.1:10809"
     );
 
     // The disks are opened last; one that is not there is no reason to distrust the others.

@@ -83,7 +83,8 @@ fn only_loopback_addresses_are_accepted() {
         let listen = Listen::Tcp(address.parse().expect("an address"));
         let expected = format!(
             "cannot listen on {text}: only loopback addresses (127.0.0.1, ::1) are accepted, \
-             because NBD clients are not authenticated"
+             because NBD clients are not authenticated; accepted: another one with --trust-network, where \
+         everybody who reaches it may read and write"
         );
         assert_eq!(message(&listen), expected);
     }
