@@ -6,7 +6,7 @@ use super::door::{Description, Door};
 use super::operator::{Mark, Operator};
 use super::site::{Site, Wrong};
 use super::story::Event;
-use crate::crashtest::host::{Host, Reader, TrialClock};
+use crate::crashtest::host::{Flusher, Host, Reader, TrialClock};
 use crate::crashtest::oracle::{Leniency, Oracle, ReadBack, Violation};
 use crate::crashtest::recording_disk::{RecordingDisk, World};
 use crate::crashtest::trial::NotUp;
@@ -214,12 +214,19 @@ impl<'a> Life<'a> {
         self.engine.stack.is_lost(self.engine.stack.top())
     }
 
-    /// Goes down in good order.
+    /// Goes down in good order, behind a last flush, as a server does.
     ///
     /// # Errors
     /// What went wrong.
     pub fn close(&mut self) -> Result<(), IoError> {
-        let Life { engine, clock, .. } = self;
+        let Life { engine, clock, site, .. } = self;
+        // An array flushes its members when it goes down. One that is lost below another layer is not asked
+        // to, and that layer keeps nothing: the flush alone tells that something was not made durable.
+        if engine.stack.top() != site.array.node {
+            let mut last = Flusher::default();
+            engine.run(clock, &mut last, &mut |_, _| {});
+            last.result?;
+        }
         engine.close_labelled(clock).map(|_| ()).map_err(|(_, error)| error)
     }
 }
