@@ -19,7 +19,7 @@ use crate::planted::PlantedBug;
 use crate::rng::Rng;
 use crate::router::{Hold, Issuer, Router, Said};
 use crate::stack::{DiskId, NodeId};
-use crate::units::{BlockCount, Instant};
+use crate::units::{BlockCount, Duration, Instant};
 use alloc::vec::Vec;
 
 /// One layer of a device stack: turns requests from above into requests below.
@@ -310,6 +310,16 @@ impl Context<'_> {
     pub fn fail(&mut self, port: Port) {
         for disk in self.disks_below(port) {
             self.router.fail(disk);
+        }
+    }
+
+    /// A disk behind any port that takes longer than this for its label is lost.
+    pub fn wait_for_labels_at_most(&mut self, at_most: Duration) {
+        let ports = self.router.node(self.node).ports.len() as u8;
+        let disks = (0..ports).flat_map(|port| self.disks_below(Port(port)));
+        for disk in disks.collect::<Vec<_>>() {
+            let patience = self.router.marks.patience.entry(disk).or_insert(at_most);
+            *patience = at_most.min(*patience);
         }
     }
 

@@ -5,5 +5,5 @@
 pub struct NodeId(pub(crate) u16);
 
 /// Names a leaf of a stack; disks are numbered from 0 in the order they were added.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DiskId(pub u16);

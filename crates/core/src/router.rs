@@ -16,9 +16,9 @@ use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
 use crate::stack::{DiskId, NodeId};
-use crate::units::{BlockCount, Instant};
+use crate::units::{BlockCount, Duration, Instant};
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -132,6 +132,10 @@ pub(crate) struct Marks {
     pub holds: Vec<Hold>,
     /// `None`: the disks have no labels.
     pub running: Option<Box<RunningLabels>>,
+    /// How long a disk may take for its label, where a layer above has said so.
+    pub patience: BTreeMap<DiskId, Duration>,
+    /// When the first one will have taken too long.
+    pub late_at: Option<Instant>,
 }
 
 impl Marks {

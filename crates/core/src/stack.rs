@@ -175,6 +175,11 @@ impl Stack {
                 self.deliver(now, buffers);
             }
         }
+        if self.router.marks.late_at.is_some_and(|at| at <= now) {
+            self.router.marks.late_at = None;
+            woken = true;
+            self.deliver(now, buffers);
+        }
         woken
     }
 
@@ -196,7 +201,8 @@ impl Stack {
     /// When a layer next wants to be woken.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        self.router.nodes().iter().filter_map(|node| node.wake).min()
+        let of_layers = self.router.nodes().iter().filter_map(|node| node.wake).min();
+        of_layers.into_iter().chain(self.router.marks.late_at).min()
     }
 
     /// Says whether the host will send no further request.
@@ -274,7 +280,20 @@ impl Stack {
         self.router.closed.take()
     }
 
+    /// Delivers messages until there are none.
     fn deliver(&mut self, now: Instant, buffers: &mut Buffers) {
+        self.deliver_all(now, buffers);
+        while self.is_moving_mark() {
+            self.tend_marks(now, buffers);
+            if self.router.messages.is_empty() {
+                break;
+            }
+            // A disk was lost meanwhile.
+            self.deliver_all(now, buffers);
+        }
+    }
+
+    fn deliver_all(&mut self, now: Instant, buffers: &mut Buffers) {
         let mut delivered = 0;
         while let Some(message) = self.router.messages.pop_front() {
             delivered += 1;
@@ -299,9 +318,6 @@ impl Stack {
                 }
                 rare => self.deliver_rare(now, rare, buffers),
             }
-        }
-        if self.is_moving_mark() {
-            self.tend_marks(buffers);
         }
     }
 

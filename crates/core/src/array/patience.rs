@@ -32,6 +32,11 @@ impl Patience {
         Patience { lost_after, ports: vec![seen; ports], sent: VecDeque::new() }
     }
 
+    /// How long a member may take.
+    pub fn lost_after(&self) -> Duration {
+        self.lost_after
+    }
+
     /// An operation was sent. `serial` tells it from others that had its number.
     pub fn sent(&mut self, now: Instant, number: u32, serial: u64) {
         self.sent.push_back((now, number, serial));

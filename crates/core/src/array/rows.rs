@@ -717,6 +717,13 @@ impl Rows {
         self.operations.patience = Some(Patience::new(lost_after, ports));
     }
 
+    /// The same of a member that is asked for nothing but its label.
+    pub fn bound_labels(&self, ctx: &mut Context<'_>) {
+        if let Some(patience) = &self.operations.patience {
+            ctx.wait_for_labels_at_most(patience.lost_after());
+        }
+    }
+
     /// Gives up members that take too long.
     pub fn give_up_late(&mut self, ctx: &mut Context<'_>) {
         // It is told of the loss behind this event, and looks for the next one then.

@@ -8,6 +8,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::operation::{Cause, Operation, RequestId};
 use crate::rng::Rng;
+use crate::units::{Duration, Instant};
 use alloc::vec::Vec;
 
 /// In the ids of operations on labels. No operation of a layer has it.
@@ -31,6 +32,8 @@ struct InFlight {
     /// `None`: a flush.
     write: Option<LabelWrite>,
     buffer: BufferSlice,
+    /// When the disk was asked for it.
+    since: Instant,
     /// The move waits for it. It does not once the disk is lost.
     is_awaited: bool,
 }
@@ -48,6 +51,7 @@ pub(crate) enum Progress {
 
 /// What is around the labels.
 pub(crate) struct Surroundings<'a> {
+    pub now: Instant,
     /// By the place of a disk: it is lost.
     pub is_lost: &'a dyn Fn(usize) -> bool,
     /// By the place of a disk: it takes no part.
@@ -186,8 +190,19 @@ impl RunningLabels {
             }
         };
         let buffer = op.buffer;
-        self.in_flight.push(InFlight { serial, disk, write, buffer, is_awaited: true });
+        let since = around.now;
+        self.in_flight.push(InFlight { serial, disk, write, buffer, since, is_awaited: true });
         (around.submit)(disk, op);
+    }
+
+    /// When a disk will have taken too long for its label, by the places of disks of which that is known.
+    pub fn late_at(
+        &self,
+        patience: impl Fn(usize) -> Option<Duration>,
+    ) -> Option<(Instant, usize)> {
+        let awaited = self.in_flight.iter().filter(|it| it.is_awaited);
+        let late = awaited.filter_map(|it| Some((it.since + patience(it.disk)?, it.disk)));
+        late.min()
     }
 
     /// A disk has ended an operation on its label. True when it is of no use any more: the operation has

@@ -8,7 +8,8 @@ use crate::error::IoError;
 use crate::label::{Labels, Progress, RunningLabels, Surroundings};
 use crate::layer::Port;
 use crate::operation::Completion;
-use crate::router::{Gate, Hold, Said};
+use crate::router::{Gate, Hold, Router, Said};
+use crate::units::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -87,13 +88,36 @@ impl Stack {
 
     /// Begins the moves that layers have asked for, and goes on with the one that is under way.
     #[cold]
-    pub(super) fn tend_marks(&mut self, buffers: &mut Buffers) {
+    pub(super) fn tend_marks(&mut self, now: Instant, buffers: &mut Buffers) {
         let Some(mut running) = self.router.marks.running.take() else {
             return;
         };
+        self.go_on_with_marks(&mut running, now, buffers);
+        let late_at = |router: &Router, running: &RunningLabels| {
+            let patience = &router.marks.patience;
+            running.late_at(|disk| patience.get(&DiskId(disk as u16)).copied())
+        };
+        let mut late = late_at(&self.router, &running);
+        // A disk that hangs has perhaps nothing else to do, so that no layer would notice.
+        while let Some((_, disk)) = late.filter(|(at, _)| *at <= now) {
+            self.router.fail(DiskId(disk as u16));
+            self.go_on_with_marks(&mut running, now, buffers);
+            late = late_at(&self.router, &running);
+        }
+        self.router.marks.late_at = late.map(|(at, _)| at);
+        self.router.marks.running = Some(running);
+    }
+
+    fn go_on_with_marks(
+        &mut self,
+        running: &mut RunningLabels,
+        now: Instant,
+        buffers: &mut Buffers,
+    ) {
         let router = &mut self.router;
         let mut ops = Vec::new();
         let mut around = Surroundings {
+            now,
             is_lost: &|disk| router.node(router.node_of(DiskId(disk as u16))).is_lost,
             is_held: &|disk| router.marks.is_held(DiskId(disk as u16)),
             buffers,
@@ -115,7 +139,6 @@ impl Stack {
         router.disk_ops.extend(ops);
         let marks = &mut router.marks;
         (marks.gate, marks.is_wanted) = (gate, is_wanted);
-        marks.running = Some(running);
     }
 
     /// A disk has ended an operation on its label. Where that has failed, the disk is lost.

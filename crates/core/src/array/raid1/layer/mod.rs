@@ -608,6 +608,7 @@ impl Layer for Raid1 {
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
         ctx.gauge(Gauge::UnusedBytes, self.unused.bytes());
         if self.keeps() {
+            self.rows.bound_labels(ctx);
             self.keeper.ledger.open(start, 0, ctx);
             return self.end_event(ctx);
         }

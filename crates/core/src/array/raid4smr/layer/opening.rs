@@ -25,6 +25,7 @@ impl Raid4Smr {
     /// Begins to come up.
     pub(super) fn begin_to_open(&mut self, start: Start, ctx: &mut Context<'_>) {
         if self.keeps() {
+            self.rows.bound_labels(ctx);
             self.rows.is_resting = true;
             // A journal of a disk that was away does not know what the array has done with the other one.
             let (gone, there): (Vec<Port>, Vec<Port>) =
