@@ -27,6 +27,7 @@ mod outputs;
 mod parity;
 mod place;
 mod reliability;
+mod remote;
 mod serve_array;
 mod serve_drive_managed;
 mod serve_events;

@@ -11,7 +11,7 @@ use imbrex_core::error::IoError;
 use imbrex_core::label::{Label, LabelCopy, LabelledOpenError, Mark, Reason};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::DiskId;
-use imbrex_core::units::Instant;
+use imbrex_core::units::{Duration, Instant};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -164,6 +164,28 @@ fn a_layer_fails_a_disk_that_hangs() {
     assert_eq!(world.diary.borrow().lost, [1]);
     assert!(!platters[1].borrow().hangs, "what hangs has ended");
     world.close();
+}
+
+/// It has nothing to do but its label, so that the layer cannot notice by itself.
+#[test]
+fn a_disk_that_hangs_with_its_label_alone_is_lost_in_time() {
+    let platters = created(3);
+    let mut world = open(&platters, 13, &[]);
+    platters[1].borrow_mut().hangs = true;
+    platters[2].borrow_mut().hangs = true;
+    let at_most = Duration(LATER.0 / 4);
+    let deeds =
+        [Deed::WaitAtMost(LATER.since(Instant::ZERO)), Deed::WaitAtMost(at_most), Deed::Move];
+    let host = world.play_as([request(&deeds), request(&[])], &mut || {}, true);
+    assert_eq!(host.answers.len(), 2);
+    assert!(
+        host.answers.iter().all(|(at, result)| *at < LATER && result.is_ok()),
+        "{:?}",
+        host.answers
+    );
+    assert_eq!(world.diary.borrow().lost, [1, 2]);
+    world.close();
+    assert!(counts(&platters)[0] > counts(&platters)[1]);
 }
 
 #[test]

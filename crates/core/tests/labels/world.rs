@@ -14,7 +14,7 @@ use imbrex_core::lifecycle::{OpenError, Start, Uuid};
 use imbrex_core::operation::{Cause, Completion, Operation, Request, Tag};
 use imbrex_core::rng::Rng;
 use imbrex_core::stack::{Arrival, DiskId, StackBuilder};
-use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -168,6 +168,8 @@ pub enum Deed {
     Move,
     Hold(u8, bool),
     Fail(u8),
+    /// No longer than this for the label of any disk.
+    WaitAtMost(Duration),
 }
 
 /// What the layer was told, and has found.
@@ -199,6 +201,7 @@ impl Layer for Toy {
                 Deed::Move => ctx.move_mark(),
                 Deed::Hold(port, is_out) => ctx.hold_out(Port(port), is_out),
                 Deed::Fail(port) => ctx.fail(Port(port)),
+                Deed::WaitAtMost(at_most) => ctx.wait_for_labels_at_most(at_most),
             }
         }
         self.diary.borrow_mut().mark = ctx.mark();
