@@ -108,7 +108,8 @@ fn addresses_that_lead_to_no_disk_are_one_error() {
     let near = format!("name = 'near'\n{}", disk("one", &file, "reconnect_s = 3"));
     let said = failure(&create(&place, &written(&place, &near)));
     assert!(said.contains("reconnect_s is about a disk at another server"), "{said}");
-    let twice = mirror(&place, [&small_uri, &small_uri]);
+    let large = DiskServer::new(24);
+    let twice = mirror(&place, [&large.uri(), &large.uri()]);
     let said = failure(&create(&place, &twice));
     assert!(said.contains("is the disk of node `one` already"), "{said}");
 }

@@ -11,7 +11,7 @@ use imbrex_core::units::Instant;
 /// A disk that holds what it is told beyond the end of the process.
 pub enum BackedDisk {
     /// A file or block device.
-    File(FileDisk),
+    File(Box<FileDisk>),
     /// An export of another server.
     Remote(Box<RemoteDisk>),
 }
@@ -57,7 +57,7 @@ impl BackedDisk {
 
 impl From<FileDisk> for BackedDisk {
     fn from(file: FileDisk) -> BackedDisk {
-        BackedDisk::File(file)
+        BackedDisk::File(Box::new(file))
     }
 }
 
