@@ -36,8 +36,9 @@ ASKS = re.compile(
 LEDGER = ("ledger", "durability")
 
 # The switch that plants a bug: two files of core have it, layers ask which bug is planted, and the crash search turns it.
+# A disk at another server has one of its own, which its tests turn.
 SWITCH = re.compile(r"\.plant\(|\bfn plant\(|\.planted\b")
-KEEPS_SWITCH = re.compile(r"core/src/(stack|router)\.rs$|sim/src/crashtest/|cli/src/commands/crashtest[./]")
+KEEPS_SWITCH = re.compile(r"core/src/(stack|router)\.rs$|serve/src/remote/disk\.rs$|sim/src/crashtest/|cli/src/commands/crashtest[./]")
 PLANTED = re.compile(SWITCH.pattern + r"|\bplanted\b|\bPlantedBug\b|\bis_planted\b")
 
 # What serves needs neither simulations nor traces. Only --record writes a trace.

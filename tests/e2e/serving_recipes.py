@@ -14,7 +14,7 @@ LEFT_OUT = {
 }
 
 os.environ["PATH"] += ":/usr/sbin:/sbin"
-need("nbdinfo", "nbdcopy", "qemu-img", "qemu-io", "fio", "nbdfuse", "fusermount3", "mkfs.ext4", "e2fsck", "python3")
+need("nbdinfo", "nbdcopy", "nbdkit", "qemu-img", "qemu-io", "fio", "nbdfuse", "fusermount3", "mkfs.ext4", "e2fsck", "python3")
 if not os.access("/dev/fuse", os.W_OK):
     print("skipped: nbdfuse needs /dev/fuse")
     raise SystemExit(77)

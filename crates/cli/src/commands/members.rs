@@ -275,7 +275,6 @@ pub fn open_remote(
     let settings = RemoteSettings {
         reconnect: reconnect.unwrap_or(usual.reconnect),
         resend_bytes_max: disk.resend_max.map_or(usual.resend_bytes_max, |Size(bytes)| bytes),
-        planted: None,
     };
     let opened = RemoteDisk::open(&address, geometry, is_labelled, is_read_only, settings, waker);
     opened.map(|opened| opened.of_node(&disk.name)).map_err(|error| error.to_string())

@@ -35,21 +35,15 @@ pub struct RemoteSettings {
     pub reconnect: time::Duration,
     /// Memory for what was written since the last flush; then a flush is forced.
     pub resend_bytes_max: u64,
-    /// What is wrong on purpose, for tests that must find it.
-    pub planted: Option<RemoteBug>,
 }
 
 impl Default for RemoteSettings {
     fn default() -> RemoteSettings {
-        RemoteSettings {
-            reconnect: time::Duration::from_secs(30),
-            resend_bytes_max: 64 << 20,
-            planted: None,
-        }
+        RemoteSettings { reconnect: time::Duration::from_secs(30), resend_bytes_max: 64 << 20 }
     }
 }
 
-/// What can be wrong on purpose.
+/// What can be wrong on purpose: no stack is needed to find it, so it is no bug of the crash search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RemoteBug {
     /// After a connection has come again nothing is sent again that was answered.
@@ -149,6 +143,7 @@ pub struct RemoteDisk {
     later: VecDeque<FromServer>,
     now: Option<Result<(), IoError>>,
     done: VecDeque<DiskCompletion>,
+    planted: Option<RemoteBug>,
 }
 
 /// Who waits for a flush.
@@ -222,7 +217,15 @@ impl RemoteDisk {
             later: VecDeque::new(),
             now: None,
             done: VecDeque::new(),
+            planted: None,
         })
+    }
+
+    /// The same disk with a bug, for tests that must find it.
+    #[must_use]
+    pub fn plant(mut self, bug: Option<RemoteBug>) -> RemoteDisk {
+        self.planted = bug;
+        self
     }
 
     /// The same disk, which says the name of its node when it has something to say.
@@ -378,7 +381,7 @@ impl RemoteDisk {
         let number = self.unflushed.begin_flush();
         self.flushes.running = Some(number);
         self.flushes.is_dirty = false;
-        if self.settings.planted == Some(RemoteBug::FlushForgotten) {
+        if self.planted == Some(RemoteBug::FlushForgotten) {
             return self.flush_ended(number, Ok(()));
         }
         self.add(Part {
@@ -518,7 +521,7 @@ impl RemoteDisk {
         let within = (until - now).as_secs_f64();
         self.say(&format!(": {why}; a new connection is tried for {within:.0} s"));
         self.parts.retain(|_, part| part.of != For::Replay);
-        let labels = match self.settings.planted {
+        let labels = match self.planted {
             Some(RemoteBug::LabelNotCompared) => SeenLabels::default(),
             _ => self.labels.clone(),
         };
@@ -541,7 +544,7 @@ impl RemoteDisk {
             return self.lose("its server takes shorter requests now");
         }
         let away = self.away_since.elapsed().as_secs_f64();
-        let again: Vec<(Extent, Written)> = match self.settings.planted {
+        let again: Vec<(Extent, Written)> = match self.planted {
             Some(RemoteBug::NothingSentAgain) => Vec::new(),
             _ => self.unflushed.runs().collect(),
         };

@@ -151,9 +151,13 @@ impl Driver {
     }
 
     fn open(address: &RemoteAddress, settings: RemoteSettings) -> Driver {
+        Driver::with(address, settings, None)
+    }
+
+    fn with(address: &RemoteAddress, settings: RemoteSettings, bug: Option<RemoteBug>) -> Driver {
         let (clock, waker) = WallClock::alone().expect("an epoll instance");
         let disk = RemoteDisk::open(address, plain(BLOCKS), false, false, settings, waker);
-        Driver::over(disk.expect("a disk"), clock)
+        Driver::over(disk.expect("a disk").plant(bug), clock)
     }
 
     fn run(&mut self, host: &mut impl Host) {
@@ -169,8 +173,8 @@ impl Driver {
     }
 }
 
-fn settings(planted: Option<RemoteBug>) -> RemoteSettings {
-    RemoteSettings { planted, reconnect: Duration::from_secs(20), ..RemoteSettings::default() }
+fn settings() -> RemoteSettings {
+    RemoteSettings { reconnect: Duration::from_secs(20), ..RemoteSettings::default() }
 }
 
 const WRITE_DURABLE: Operation = Operation::Write { durability: Durability::Durable };
@@ -282,7 +286,7 @@ impl Host for Load<'_> {
 fn lose_power(seed: u64, cuts: u64, planted: Option<RemoteBug>) -> Result<u64, String> {
     let dir = tempfile::tempdir().expect("a folder");
     let server = RemoteServer::start(dir.path(), BLOCKS as usize);
-    let mut driver = Driver::open(&server.address(), settings(planted));
+    let mut driver = Driver::with(&server.address(), settings(), planted);
     let mut load = Load::new(&server, seed, cuts);
     driver.run(&mut load);
     let Load { known, mut rng, wrong, cuts_left, .. } = load;
@@ -321,7 +325,7 @@ fn what_is_planted_is_found_by_power_cuts() {
 fn memory_for_what_may_be_forgotten_is_bounded() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = RemoteServer::start(dir.path(), BLOCKS as usize);
-    let settings = RemoteSettings { resend_bytes_max: 8 * 4096, ..settings(None) };
+    let settings = RemoteSettings { resend_bytes_max: 8 * 4096, ..settings() };
     let mut driver = Driver::open(&server.address(), settings);
     for round in 0..40u8 {
         let at = u64::from(round) * 7 % (BLOCKS - 3);
@@ -343,7 +347,7 @@ fn memory_for_what_may_be_forgotten_is_bounded() {
 fn a_server_that_stays_away_is_a_lost_disk() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = RemoteServer::start(dir.path(), BLOCKS as usize);
-    let settings = RemoteSettings { reconnect: Duration::from_millis(700), ..settings(None) };
+    let settings = RemoteSettings { reconnect: Duration::from_millis(700), ..settings() };
     let mut driver = Driver::open(&server.address(), settings);
     driver.execute(Operation::WRITE, Extent::new(0, 1), 1).result.expect("a write");
     server.cut(&mut Rng::new(1, 1));
@@ -388,7 +392,7 @@ impl Host for GivesUp {
 fn a_hanging_server_lets_go_of_a_disk_that_was_given_up() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = RemoteServer::start(dir.path(), BLOCKS as usize);
-    let mut driver = Driver::open(&server.address(), settings(None));
+    let mut driver = Driver::open(&server.address(), settings());
     server.medium().hangs = true;
     let disk = Rc::clone(&driver.disk);
     let mut host = GivesUp { disk, asked: 0, results: Vec::new() };
@@ -401,7 +405,7 @@ fn a_hanging_server_lets_go_of_a_disk_that_was_given_up() {
 fn a_flush_that_fails_fails_what_is_written_later() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = RemoteServer::start(dir.path(), BLOCKS as usize);
-    let mut driver = Driver::open(&server.address(), settings(None));
+    let mut driver = Driver::open(&server.address(), settings());
     driver.execute(Operation::WRITE, Extent::new(0, 1), 1).result.expect("a write");
     server.medium().cannot_flush = true;
     let failed = Err(IoError::Medium);
@@ -426,7 +430,7 @@ fn exchange(planted: Option<RemoteBug>) -> Result<(), IoError> {
     let dir = tempfile::tempdir().expect("a folder");
     let server = RemoteServer::start(dir.path(), (BLOCKS + LABEL_BLOCKS) as usize);
     labelled(&server, 5);
-    let mut driver = Driver::open(&server.address(), settings(planted));
+    let mut driver = Driver::with(&server.address(), settings(), planted);
     driver.execute(Operation::WRITE, Extent::new(0, 1), 1).result.expect("a write");
     // The label of the disk moves, as at a start, and is not flushed: both the old and the new one are right.
     let new = Label::new(Uuid([7; 16]), 1, 6).seal(LabelCopy::First, BLOCKS).expect("a label");
@@ -470,7 +474,7 @@ fn told_by(script: Vec<Vec<u8>>) -> Result<Driver, String> {
     });
     let address: RemoteAddress = format!("nbd://127.0.0.1:{port}/disk").parse().expect("a URI");
     let (clock, waker) = WallClock::alone().expect("an epoll instance");
-    let settings = RemoteSettings { reconnect: Duration::ZERO, ..settings(None) };
+    let settings = RemoteSettings { reconnect: Duration::ZERO, ..settings() };
     let opened = RemoteDisk::open(&address, plain(BLOCKS), false, false, settings, waker);
     opened.map_err(|error| error.to_string()).map(|disk| Driver::over(disk, clock))
 }
