@@ -4,6 +4,7 @@ given in turn and by address. A flipped bit of a home, a slot and the parity is 
 What `check` says of where blocks are is right: the bytes that it names are those that the host has written."""
 
 import json
+import os
 import random
 import subprocess
 
@@ -17,7 +18,9 @@ BLOCKS = SIZE // BLOCK
 # Bands of 400 blocks, so that band rows are collected again and again.
 DISKS = (("home-0", "st5000as0011"), ("home-1", "st5000as0011"), ("home-2", "st5000as0011"),
          ("data", "wd-4tb-7200"), ("parity", "wd-4tb-7200"))
-KILLS = 2
+IS_SOAK = os.environ.get("IMBREX_SOAK") == "1"
+# How often the server is killed; the soak takes both placements.
+KILLS = 6 if IS_SOAK else 2
 
 
 def stack_file(placement):
@@ -149,7 +152,7 @@ def without_a_home(data):
 
 def main():
     rng = random.Random(11)
-    for placement in ("append", "static"):
+    for placement in ("append", "static") if IS_SOAK else ("append",):
         stack = stack_file(placement)
         data = create(stack, "64MiB")
         is_clean(data, "new")

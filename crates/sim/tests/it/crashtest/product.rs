@@ -1,6 +1,6 @@
 //! Arrays that lose members, in every phase of their lives.
 
-use super::JOBS;
+use super::{EVERY_DAY, JOBS};
 use imbrex_core::planted::PlantedBug;
 use imbrex_sim::crashtest::product::campaign::{
     CASES, Options, Totals, bugs, cases_to_find, run_seeds,
@@ -219,6 +219,16 @@ fn bugs_planted_in_an_array_of_copies_are_found() {
 
 #[test]
 fn bugs_planted_in_an_array_with_parity_are_found() {
+    bugs_of_parity_are_found(EVERY_DAY);
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn every_bug_planted_in_an_array_with_parity_is_found() {
+    bugs_of_parity_are_found(1);
+}
+
+fn bugs_of_parity_are_found(one_in: usize) {
     let elsewhere = [
         // Nothing rots by itself in the cases of the campaign.
         PlantedBug::ArrayParityFromCorruptBlock,
@@ -228,7 +238,8 @@ fn bugs_planted_in_an_array_with_parity_are_found() {
         PlantedBug::ArrayLossRecordFailureIgnored,
     ];
     let with = |bug: PlantedBug| (bug.name(), Wrong { plant: Some(bug), ..Wrong::default() });
-    all_are_found("raid4smr", bugs("raid4smr").filter(|bug| !elsewhere.contains(bug)).map(with));
+    let here = bugs("raid4smr").filter(|bug| !elsewhere.contains(bug));
+    all_are_found("raid4smr", here.step_by(one_in).map(with));
     let ignored = PlantedBug::ArrayLossRecordFailureIgnored;
     let wrong = Wrong { plant: Some(ignored), loses_all: true, ..Wrong::default() };
     all_are_found("raid4smr", [(ignored.name(), wrong)]);

@@ -19,9 +19,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tiny::TinyStack;
 
 /// Cases of each ready-made stack.
-const CASES: u64 = 2_000;
+const CASES: u64 = 1_000;
+/// The same in the soak.
+const CASES_AT_LENGTH: u64 = 20_000;
 /// Cases of each variant of a stack.
-const CASES_OF_VARIANTS: u64 = 250;
+const CASES_OF_VARIANTS: u64 = 120;
 /// Queue depths are drawn from 1 to this.
 const QUEUE_DEPTH_MAX: u64 = 16;
 /// Threads that share the cases of a stack.
@@ -127,14 +129,24 @@ fn check(stack: &TinyStack, cases: u64, workload: Workload) -> Seen {
 
 #[test]
 fn the_compared_stacks_keep_their_contents() {
+    compared_stacks_keep_their_contents(CASES);
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn the_compared_stacks_keep_their_contents_at_length() {
+    compared_stacks_keep_their_contents(CASES_AT_LENGTH);
+}
+
+fn compared_stacks_keep_their_contents(cases: u64) {
     for name in compared() {
         let stack = TinyStack::new(name, &[]);
-        let seen = check(&stack, CASES, workload::random);
+        let seen = check(&stack, cases, workload::random);
         if stack.has_bands() {
-            assert!(seen.bands_rewritten > 5 * CASES, "{name} rewrote too little");
+            assert!(seen.bands_rewritten > 5 * cases, "{name} rewrote too little");
         }
         if stack.has_cache() {
-            assert!(seen.evictions > 20 * CASES, "{name} evicted too little");
+            assert!(seen.evictions > 20 * cases, "{name} evicted too little");
         }
     }
 }
