@@ -54,6 +54,11 @@ pub trait Disk {
     /// When something will next finish; `None` when nothing is in flight, or when it will be
     /// signalled from outside.
     fn next_event(&self) -> Option<Instant>;
+    /// Operations end by themselves, and the loop is woken then: the disk is asked at every event. One that is
+    /// not is asked when it was given something, and when its [`next_event`](Self::next_event) has come.
+    fn is_signalled(&self) -> bool {
+        true
+    }
     /// Breaks the disk in a way, or mends it.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use crate::operation::Completion;
 use crate::stack::{Arrival, DiskId, NodeId, Stack};
 use crate::units::Instant;
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// Rounds of arrivals, completions and wakeups at one instant before the loop is declared stuck.
@@ -122,6 +123,48 @@ pub struct Engine {
     pub in_flight_max: u32,
 }
 
+/// When each disk has something to say. One is asked again when it was given something, and when that time
+/// has come: a stack of many disks does not ask all of them at every event.
+struct Due {
+    /// By disk; [`NEVER`] of one with nothing under way, [`Instant::ZERO`] of one that ends things by itself.
+    at: Vec<Instant>,
+}
+
+/// No event is so late.
+const NEVER: Instant = Instant(u64::MAX);
+
+impl Due {
+    fn of(disks: &[Box<dyn Disk>]) -> Due {
+        Due { at: vec![Instant::ZERO; disks.len()] }
+    }
+
+    /// The disk may have something to say.
+    #[inline]
+    fn ask(&mut self, disk: usize) {
+        self.at[disk] = Instant::ZERO;
+    }
+
+    /// The disk has said what it had to say for now.
+    #[inline]
+    fn heard(&mut self, disk: usize, from: &dyn Disk) {
+        self.at[disk] = match from.is_signalled() {
+            true => Instant::ZERO,
+            false => from.next_event().unwrap_or(NEVER),
+        };
+    }
+
+    /// When the first disk has something to say; of those that are signalled as they say themselves.
+    #[inline]
+    fn next(&self, disks: &[Box<dyn Disk>]) -> Option<Instant> {
+        let at = |(at, disk): (&Instant, &Box<dyn Disk>)| match *at {
+            Instant::ZERO => disk.next_event(),
+            NEVER => None,
+            at => Some(at),
+        };
+        self.at.iter().zip(disks).filter_map(at).min()
+    }
+}
+
 impl Engine {
     /// Runs until the frontend has finished and all that was begun below is done. Dirty data
     /// stays where it is. `observe` sees the stack after every instant at which something
@@ -132,14 +175,15 @@ impl Engine {
         frontend: &mut dyn Frontend,
         observe: &mut dyn FnMut(Instant, &Stack),
     ) {
+        let mut due = Due::of(&self.disks);
         loop {
             let is_done = frontend.finished();
             if is_done && self.stack.is_quiet() {
                 return;
             }
             self.stack.set_host_is_done(is_done);
-            let now = clock.wait(self.next_event(frontend));
-            self.run_instant(now, frontend);
+            let now = clock.wait(self.next_event(&due, frontend));
+            self.run_instant(now, &mut due, frontend);
             self.tell_notices(now, frontend);
             observe(now, &self.stack);
         }
@@ -148,9 +192,10 @@ impl Engine {
     /// Runs until the frontend has finished and leaves what was begun below to the next run: a
     /// translation that cleans in the background may have hours of work.
     pub fn run_frontend(&mut self, clock: &mut dyn Clock, frontend: &mut dyn Frontend) {
+        let mut due = Due::of(&self.disks);
         while !frontend.finished() {
-            let now = clock.wait(self.next_event(frontend));
-            self.run_instant(now, frontend);
+            let now = clock.wait(self.next_event(&due, frontend));
+            self.run_instant(now, &mut due, frontend);
             self.tell_notices(now, frontend);
         }
     }
@@ -171,14 +216,15 @@ impl Engine {
     /// When a layer cannot, or the top is lost; says which node it is. The engine is of no use then.
     pub fn open(&mut self, clock: &mut dyn Clock, start: Start) -> Result<(), (NodeId, OpenError)> {
         let mut now = clock.wait(Some(Instant::ZERO));
+        let mut due = Due::of(&self.disks);
         for node in self.stack.bottom_up() {
             self.stack.open_node(now, node, start, &mut self.buffers);
             let result = loop {
-                self.run_instant(now, &mut Nobody);
+                self.run_instant(now, &mut due, &mut Nobody);
                 if let Some(result) = self.stack.take_opened() {
                     break result;
                 }
-                now = clock.wait(self.next_event(&Nobody));
+                now = clock.wait(self.next_event(&due, &Nobody));
             };
             match result {
                 Err(OpenError::Io(IoError::Lost)) if node != self.stack.top() => {
@@ -205,13 +251,14 @@ impl Engine {
             return Ok(());
         }
         let mut now = clock.wait(Some(Instant::ZERO));
+        let mut due = Due::of(&self.disks);
         for node in self.stack.bottom_up().rev() {
             // What the layers above wrote last may have set a layer going. The disks are asked before
             // the next wait, because the last one may have ended for what they have done.
             while !self.stack.is_quiet() {
-                self.run_instant(now, &mut Nobody);
+                self.run_instant(now, &mut due, &mut Nobody);
                 if !self.stack.is_quiet() {
-                    now = clock.wait(self.next_event(&Nobody));
+                    now = clock.wait(self.next_event(&due, &Nobody));
                 }
             }
             // What was lost has nothing to write down; those above have answered for it.
@@ -220,11 +267,11 @@ impl Engine {
             }
             self.stack.close_node(now, node, &mut self.buffers);
             let result = loop {
-                self.run_instant(now, &mut Nobody);
+                self.run_instant(now, &mut due, &mut Nobody);
                 if let Some(result) = self.stack.take_closed() {
                     break result;
                 }
-                now = clock.wait(self.next_event(&Nobody));
+                now = clock.wait(self.next_event(&due, &Nobody));
             };
             result.map_err(|error| (node, error))?;
         }
@@ -234,17 +281,18 @@ impl Engine {
 
     /// Waits until the count of the labels does not move any more.
     pub(crate) fn end_move(&mut self, clock: &mut dyn Clock) {
+        let mut due = Due::of(&self.disks);
         while self.stack.is_moving_mark() {
-            let now = clock.wait(self.next_event(&Nobody));
-            self.run_instant(now, &mut Nobody);
+            let now = clock.wait(self.next_event(&due, &Nobody));
+            self.run_instant(now, &mut due, &mut Nobody);
         }
     }
 
     // The loop of `run` is hot, the others are not.
     #[inline(always)]
-    fn next_event(&self, frontend: &dyn Frontend) -> Option<Instant> {
+    fn next_event(&self, due: &Due, frontend: &dyn Frontend) -> Option<Instant> {
         let arrival = if self.accepts() { frontend.next_arrival() } else { None };
-        let disks = self.disks.iter().filter_map(|disk| disk.next_event());
+        let disks = due.next(&self.disks).into_iter();
         disks.chain(arrival).chain(frontend.next_command()).chain(self.stack.next_wakeup()).min()
     }
 
@@ -254,12 +302,13 @@ impl Engine {
 
     /// Everything that is due at `now`: arrivals, disk completions, wakeups, then what they cause.
     #[inline(always)]
-    fn run_instant(&mut self, now: Instant, frontend: &mut dyn Frontend) {
+    fn run_instant(&mut self, now: Instant, due: &mut Due, frontend: &mut dyn Frontend) {
         let Engine { stack, disks, buffers, in_flight_max } = self;
         for _ in 0..STEPS_PER_INSTANT_MAX {
             let mut progressed = false;
             while let Some(arrival) = frontend.poll_command(now) {
                 handle_command(stack, disks, now, arrival, buffers);
+                (0..disks.len()).for_each(|disk| due.ask(disk));
                 progressed = true;
             }
             while stack.host_in_flight() < *in_flight_max
@@ -268,12 +317,17 @@ impl Engine {
                 stack.handle_request(now, arrival, buffers);
                 progressed = true;
             }
-            for (index, disk) in disks.iter_mut().enumerate() {
+            for index in 0..disks.len() {
+                if due.at[index] > now {
+                    continue;
+                }
+                let disk = &mut disks[index];
                 while let Some(completion) = disk.poll(now, buffers) {
                     let disk = DiskId(index as u16);
                     stack.handle_disk_completion(now, disk, completion, buffers);
                     progressed = true;
                 }
+                due.heard(index, &**disk);
             }
             progressed |= stack.handle_wakeups(now, buffers);
             while let Some((disk, op)) = stack.poll_disk_op() {
@@ -283,6 +337,7 @@ impl Engine {
                     stack.handle_disk_completion(now, disk, completion, buffers);
                 } else {
                     disks[usize::from(disk.0)].submit(now, op, buffers);
+                    due.ask(usize::from(disk.0));
                 }
                 progressed = true;
             }
@@ -290,6 +345,7 @@ impl Engine {
                 // What hangs would never end otherwise. A disk that takes no faults has none.
                 let _ = disks[usize::from(disk.0)].set_fault(now, Fault::None, buffers);
                 disks[usize::from(disk.0)].abandon();
+                due.ask(usize::from(disk.0));
                 progressed = true;
             }
             while let Some(reply) = stack.poll_command_reply() {

@@ -189,6 +189,10 @@ impl Disk for SimulatedDisk {
         Some(DiskCompletion { id: op.id, result })
     }
 
+    fn is_signalled(&self) -> bool {
+        false
+    }
+
     fn next_event(&self) -> Option<Instant> {
         let due = self.due.next();
         match &self.mechanics {
