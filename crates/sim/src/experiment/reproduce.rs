@@ -33,7 +33,8 @@ const SHIPPED: &[Figure] = shipped![
         "figure-20", "table-3", "table-size", "sequential", "crash-cost", "policies", "window", "ring";
     "raid4smr": "figure-5.1", "figure-5.2", "figure-5.3", "figure-5.4", "figure-5.5", "figure-5.7",
         "figure-5.7-packed", "figure-5.7-dedicated", "figure-6.6", "table-6.1",
-        "equation-6.1", "equation-6.7", "chain-1", "chain-2", "chain-5", "chain-10", "chain-20", "movement", "logs", "degraded", "resync-4tb", "rebuild-8tb-conventional", "rebuild-8tb-shingled";
+        "equation-6.1", "equation-6.7", "chain-1", "chain-2", "chain-5", "chain-10", "chain-20", "rates", "raid4-3-and-1",
+        "raid4-4-and-1", "movement", "logs", "degraded", "resync-4tb", "rebuild-8tb-conventional", "rebuild-8tb-shingled";
     "headmove": "table-5.1", "table-5.3", "figure-5.1", "figure-5.2", "figure-5.3", "depth", "placement", "placed", "quota", "idle", "sptf",
         "open-loop", "as-recorded";
     "idler": "table-1", "figure-2", "figure-3", "figure-4", "figure-6", "table-2", "table-3", "figure-9", "figure-10", "figure-12",
