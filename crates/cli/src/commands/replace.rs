@@ -458,7 +458,7 @@ mod tests {
         let missing = world.dir.path().join("missing");
         let cases: [(&str, &Path, &str); 5] = [
             ("ssd", &short, "has 4096 bytes; accepted: "),
-            ("ssd", &used, "holds data; accepted: a file or block device whose first "),
+            ("ssd", &used, "holds data; accepted: a file, block device or export whose first "),
             ("ssd", &smr, "is the disk of node `smr` already"),
             ("ssd", &missing, "No such file or directory"),
             ("ssd", Path::new("here"), "cannot be its path; accepted: an absolute path"),

@@ -258,7 +258,7 @@ fn backing_files_are_blank_and_distinct_and_nobody_elses() {
     assert_eq!(
         create(&with_backings(&place, "a", "full")),
         format!(
-            "imbrex: node `ssd`: {0} holds data; accepted: a file or block device whose first 1.00 MiB are \
+            "imbrex: node `ssd`: {0} holds data; accepted: a file, block device or export whose first 1.00 MiB are \
              zeroes; to destroy what is there, such as the rest of an interrupted create: dd if=/dev/zero \
              of={0} bs=1M count=1 conv=notrunc,fsync",
             place.path("full")

@@ -298,7 +298,7 @@ fn a_file_that_cannot_be_a_new_disk_is_named_and_left_as_it_is() {
     is_refused(
         "disk-1",
         &used,
-        "used holds data; accepted: a file or block device whose first 1.00 MiB",
+        "used holds data; accepted: a file, block device or export whose first 1.00 MiB",
     );
     for path in [&own, &link, &hard] {
         let said = refused(&place, &["disk-1", "replace", path]);

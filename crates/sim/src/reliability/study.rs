@@ -75,7 +75,7 @@ pub struct Case {
 }
 
 /// For exponential lives and repairs.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figures {
     /// Mean time to a loss by the closed form; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,21 @@ pub struct Figures {
     pub loss: f64,
     /// The same as if the time to a loss were exponential with that mean.
     pub loss_as_exponential: f64,
+    /// The probability of a loss by the exact chain, up to each of some times.
+    pub loss_by: Vec<LossBy>,
 }
+
+/// A point of the curve of losses.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct LossBy {
+    /// Until when.
+    pub years: f64,
+    /// The probability of a loss until then.
+    pub loss: f64,
+}
+
+/// Points of a curve of losses.
+const POINTS: u32 = 20;
 
 /// Computes everything that a file asks for.
 pub fn study(input: &Input) -> Reliability {
@@ -162,6 +176,7 @@ fn case(input: &Input, repair: &RepairCase) -> Case {
         };
         draw(&model, shape, &plan)
     });
+    let drawn = drawn.collect();
     let is_chain = layout.kind == Kind::Chain;
     Case {
         name: repair.name.clone(),
@@ -171,7 +186,7 @@ fn case(input: &Input, repair: &RepairCase) -> Case {
         read_error_in_rebuild_of_shared: is_chain.then_some(with_errors[1]),
         missing_disks,
         or_read_error,
-        drawn: drawn.collect(),
+        drawn,
     }
 }
 
@@ -184,6 +199,12 @@ fn figures(input: &Input, rates: &Rates) -> Figures {
         first_order_h: closed::first_order(&input.layout, rates).filter(|_| !has_error),
         mean_h,
         loss: chain.ended_by(until_h),
+        loss_by: (1..=POINTS)
+            .map(|point| {
+                let years = input.years * f64::from(point) / f64::from(POINTS);
+                LossBy { years, loss: chain.ended_by(years * YEAR_H) }
+            })
+            .collect(),
         loss_as_exponential: -libm::expm1(-until_h / mean_h),
     }
 }

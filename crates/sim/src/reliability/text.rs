@@ -4,7 +4,7 @@ use super::draws::{Drawn, Estimate};
 use super::input::YEAR_H;
 use super::study::{Case, Figures, Reliability};
 use comfy_table::{CellAlignment, Table, presets};
-use imbrex_report::page::{escape, plain_document};
+use imbrex_report::page::{escape, plain_document, svg};
 use std::fmt::Write;
 
 const MISSING: &str = "missing disks";
@@ -186,6 +186,7 @@ impl Reliability {
         for case in &self.cases {
             let [name, error] = &self.case_head(case)[..] else { unreachable!("two lines") };
             let _ = writeln!(body, "<section><h2>{}</h2><p>{}</p>", escape(name), escape(error));
+            curves(case, self.years, &mut body);
             body.push_str(&bars(case));
             body.push_str(&in_page(&self.exact(case)));
             let _ = writeln!(
@@ -221,6 +222,58 @@ fn in_page(rows: &Rows) -> String {
     }
     page + "</table></div>\n"
 }
+
+/// The probability of a loss over the years, on a scale of powers of ten.
+fn curves(case: &Case, years: f64, body: &mut String) {
+    let lines = [
+        ("missing disks, exact", &case.missing_disks.loss_by),
+        ("or a read error, exact", &case.or_read_error.loss_by),
+    ];
+    let told = lines.iter().flat_map(|(_, points)| points.iter().map(|point| point.loss));
+    let least = told.filter(|loss| *loss > 0.0).fold(1.0, f64::min);
+    // The lowest decade that is shown.
+    let decades = (-least.log10()).ceil().clamp(1.0, DECADES_MAX);
+    let frame = svg::Frame {
+        reader: String::new(),
+        left: 80 * svg::SCALE,
+        right: svg::WIDTH - 20 * svg::SCALE,
+        top: 12 * svg::SCALE,
+        bottom: 240 * svg::SCALE,
+        width: svg::WIDTH,
+        height: 290 * svg::SCALE,
+        from: 0.0,
+        to: years,
+    };
+    let y = |loss: f64| {
+        let down = (-loss.log10() / decades).clamp(0.0, 1.0);
+        frame.top + (down * f64::from(frame.bottom - frame.top)).round() as i32
+    };
+    body.push_str("<p>Probability of a loss until then, exact:</p>\n");
+    svg::draw(&frame, "Probability of a loss over the years", body, |canvas| {
+        for year in svg::ticks(years, 10.0) {
+            frame.mark(canvas, year, &year.to_string());
+        }
+        frame.name_axis(canvas, "years");
+        for decade in 0..=decades as i32 {
+            let at = y(10f64.powi(-decade));
+            svg::line(canvas, &[(frame.left, at), (frame.right, at)], svg::GRID, 1);
+            let label = format!("1e-{decade}").replace("1e-0", "1");
+            svg::text(canvas, &label, (frame.left - 8 * svg::SCALE, at), svg::HPos::Right);
+        }
+        for (colour, (_, points)) in lines.iter().enumerate() {
+            let seen = points.iter().filter(|point| point.loss > 0.0);
+            let path: Vec<_> = seen.map(|point| (frame.x(point.years), y(point.loss))).collect();
+            svg::line(canvas, &path, svg::colour_of(colour), 2);
+        }
+    });
+    let legend = lines.iter().enumerate().map(|(colour, (name, _))| {
+        format!("<span style=\"color:var(--s{colour})\">&#9632;</span> {name}")
+    });
+    let _ = writeln!(body, "<p>{}</p>", legend.collect::<Vec<_>>().join(" &#160; "));
+}
+
+/// So many powers of ten are shown of a curve at most.
+const DECADES_MAX: f64 = 12.0;
 
 /// The probabilities of a loss beside each other, on a scale of powers of ten.
 fn bars(case: &Case) -> String {
