@@ -197,7 +197,7 @@ def check_fixture(version):
     for node, number, _ in listed:
         for copy, before in zip(read_label(data / f"{node}.img"), (marks[0], None)):
             entries = [{"disk": disk, "last": marks[1], "before": before} for disk in (1, 2)]
-            expected = {"set": found["set"], "disk": number, "mark": marks[1], "from": marks[0], "entries": entries}
+            expected = {"set": found["set"], "disk": number, "server": 0, "mark": marks[1], "from": marks[0], "entries": entries}
             assert copy == expected, f"{node}: the page says {copy}, expected {expected}"
 
 

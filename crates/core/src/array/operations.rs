@@ -133,6 +133,13 @@ impl Operations {
         Tag(u64::from(number))
     }
 
+    /// A member takes no longer for its label than for an operation.
+    pub fn bound_labels(&self, ctx: &mut Context<'_>) {
+        if let Some(patience) = &self.patience {
+            ctx.wait_for_labels_at_most(patience.lost_after());
+        }
+    }
+
     /// A port of which something has taken too long.
     pub fn late(&mut self, ctx: &Context<'_>) -> Option<Port> {
         let patience = self.patience.as_mut()?;

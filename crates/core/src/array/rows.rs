@@ -719,9 +719,7 @@ impl Rows {
 
     /// The same of a member that is asked for nothing but its label.
     pub fn bound_labels(&self, ctx: &mut Context<'_>) {
-        if let Some(patience) = &self.operations.patience {
-            ctx.wait_for_labels_at_most(patience.lost_after());
-        }
+        self.operations.bound_labels(ctx);
     }
 
     /// Gives up members that take too long.
