@@ -208,7 +208,7 @@ def check_label():
 
     def copy(mark, came_from, before):
         entries = [*({"disk": disk, "last": mark, "before": before} for disk in (1, 2)), away]
-        return {"set": "00112233-4455-6677-8899-aabbccddeeff", "disk": 2, "mark": mark, "from": came_from, "entries": entries}
+        return {"set": "00112233-4455-6677-8899-aabbccddeeff", "disk": 2, "server": 0, "mark": mark, "from": came_from, "entries": entries}
 
     found = read_label(CRATES / "core/tests/fixtures/format-1/label.img")
     assert found == [copy(new, old, old), copy(old, None, None)], found
