@@ -537,9 +537,10 @@ impl RemoteDisk {
     fn came_back(&mut self, link: Link) {
         self.export = link.export;
         let most = BlockCount::from_bytes_floor(u64::from(self.export.payload_bytes_max));
-        let is_too_long = |part: &Part| {
-            part.extent.blocks > most && !matches!(part.written, Some(Written::Zeroes { .. }))
+        let has_no_data = |part: &Part| {
+            matches!(part.written, Some(Written::Zeroes { .. })) && self.export.takes_zeroes
         };
+        let is_too_long = |part: &Part| part.extent.blocks > most && !has_no_data(part);
         if self.parts.values().any(is_too_long) {
             return self.lose("its server takes shorter requests now");
         }
