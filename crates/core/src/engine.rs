@@ -156,12 +156,12 @@ impl Due {
     /// When the first disk has something to say; of those that are signalled as they say themselves.
     #[inline]
     fn next(&self, disks: &[Box<dyn Disk>]) -> Option<Instant> {
-        let at = |(at, disk): (&Instant, &Box<dyn Disk>)| match *at {
-            Instant::ZERO => disk.next_event(),
+        let of = |(disk, at): (usize, &Instant)| match *at {
+            Instant::ZERO => disks[disk].next_event(),
             NEVER => None,
             at => Some(at),
         };
-        self.at.iter().zip(disks).filter_map(at).min()
+        self.at.iter().enumerate().filter_map(of).min()
     }
 }
 
@@ -317,11 +317,10 @@ impl Engine {
                 stack.handle_request(now, arrival, buffers);
                 progressed = true;
             }
-            for index in 0..disks.len() {
+            for (index, disk) in disks.iter_mut().enumerate() {
                 if due.at[index] > now {
                     continue;
                 }
-                let disk = &mut disks[index];
                 while let Some(completion) = disk.poll(now, buffers) {
                     let disk = DiskId(index as u16);
                     stack.handle_disk_completion(now, disk, completion, buffers);
