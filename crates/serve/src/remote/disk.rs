@@ -105,8 +105,10 @@ struct Op {
     id: RequestId,
     parts: usize,
     result: Result<(), IoError>,
-    /// A flush must follow.
+    /// It is to be durable when it is answered.
     is_durable: bool,
+    /// A part of it was answered that is not: a flush must follow.
+    needs_flush: bool,
 }
 
 /// An export of another server as a disk.
@@ -269,7 +271,7 @@ impl RemoteDisk {
         self.next_op += 1;
         let parts = self.ask(For::Op(number), op.operation, op.extent, written, into);
         let (id, is_durable) = (op.id, op.operation.is_durable());
-        self.ops.insert(number, Op { id, parts, result: Ok(()), is_durable });
+        self.ops.insert(number, Op { id, parts, result: Ok(()), is_durable, needs_flush: false });
     }
 
     /// Asks for an operation in as many requests as the server needs. Returns how many these are.
@@ -367,6 +369,9 @@ impl RemoteDisk {
     }
 
     fn flush_if_wanted(&mut self) {
+        if self.flushes.has_failed {
+            return;
+        }
         let is_full =
             !self.held.is_empty() || self.used_bytes() > self.settings.resend_bytes_max / 2;
         let is_forced = is_full && !self.unflushed.is_empty();
@@ -408,6 +413,9 @@ impl RemoteDisk {
                 self.flushes.has_failed = true;
                 let Flushes { covered, waiting, .. } = &mut self.flushes;
                 covered.append(waiting);
+                for op in std::mem::take(&mut self.held) {
+                    self.finish(op.id, Err(IoError::Medium));
+                }
             }
         }
         for id in std::mem::take(&mut self.flushes.covered) {
@@ -496,14 +504,14 @@ impl RemoteDisk {
     fn part_ended(&mut self, number: usize, was_durable: bool, result: Result<(), IoError>) {
         let op = self.ops.get_mut(&number).expect("an operation of a layer");
         op.result = op.result.and(result);
-        op.is_durable &= !was_durable;
+        op.needs_flush |= op.is_durable && !was_durable;
         op.parts -= 1;
         if op.parts > 0 {
             return;
         }
-        let Op { id, result, is_durable, .. } = self.ops.remove(&number).expect("it is there");
+        let Op { id, result, needs_flush, .. } = self.ops.remove(&number).expect("it is there");
         match result {
-            Ok(()) if is_durable => self.make_durable(id),
+            Ok(()) if needs_flush => self.make_durable(id),
             result => self.finish(id, result),
         }
     }
