@@ -76,7 +76,7 @@ fn check(args: &CheckArgs) -> Result<Findings, Failure> {
         Err(error) => return Err(refusal(error)),
     };
     let mut findings = Findings::default();
-    check_disks(&image, &mut findings)?;
+    check_disks(&image, &args.dir, &mut findings)?;
     // What is another disk or an older one must not be repaired by what the others say, nor they by it.
     let repair = args.repair && findings.left == 0;
     let shape = match shape_of(&image, repair) {

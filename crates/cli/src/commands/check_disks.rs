@@ -2,7 +2,7 @@
 //! their labels. What they need and what labels say is judged by the code that `serve` uses.
 
 use super::members::{
-    disks_without_labels, image_options, labels_of_nodes, listed_members, words_of,
+    Place, disks_without_labels, image_options, labels_of_nodes, listed_members, words_of,
 };
 use crate::failure::Failure;
 use imbrex_core::buffer::ContentKind;
@@ -13,7 +13,7 @@ use imbrex_serve::fsck::Findings;
 use imbrex_serve::image::{Image, LabelFiles, needed_bytes};
 use imbrex_serve::storage::Storage;
 use imbrex_stack::{DiskConfig, Footprint, MemberNumbers, Plan, StackConfig};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A disk, and what holds it if that can be opened.
 struct Disk<'a> {
@@ -25,7 +25,7 @@ struct Disk<'a> {
 }
 
 /// Compares lengths, labels and the size in `image`.
-pub fn check_disks(image: &Image, findings: &mut Findings) -> Result<(), Failure> {
+pub fn check_disks(image: &Image, folder: &Path, findings: &mut Findings) -> Result<(), Failure> {
     let description = image.description();
     let config = StackConfig::from_image(&description.stack_toml)?;
     let members = MemberNumbers::Listed(listed_members(&description.members));
@@ -52,7 +52,8 @@ pub fn check_disks(image: &Image, findings: &mut Findings) -> Result<(), Failure
         check_length(disk, findings);
     }
     // An image of version 3 has no labels, and is as clean as it was.
-    check_labels(image, &config, disks, findings);
+    let place = Place::of(&config, folder, false)?;
+    check_labels(image, &config, place, disks, findings);
     Ok(())
 }
 
@@ -79,6 +80,7 @@ fn check_length(disk: &mut Disk<'_>, findings: &mut Findings) {
 fn check_labels(
     image: &Image,
     config: &StackConfig,
+    place: Place,
     disks: Vec<Disk<'_>>,
     findings: &mut Findings,
 ) {
@@ -86,7 +88,8 @@ fn check_labels(
     let listed = description.disks.clone();
     let listed = listed.unwrap_or_else(|| disks_without_labels(config));
     let nodes: Vec<&str> = disks.iter().map(|disk| disk.config.name.as_str()).collect();
-    let mut labels = labels_of_nodes(description.uuid, nodes.iter().copied(), Some(&listed));
+    let labels = labels_of_nodes(description.uuid, nodes.iter().copied(), Some(&listed));
+    let mut labels = place.of_labels(labels);
     let names: Vec<String> = nodes.into_iter().map(str::to_owned).collect();
     let files = disks.into_iter();
     let files = files.map(|disk| Some((disk.storage?, disk.blocks)));

@@ -118,6 +118,11 @@ impl Place {
         let number = number.map_err(|error| format!("{}: {error}", folder.display()))?;
         Ok(Place { number, takes_over })
     }
+
+    /// Labels of disks that are served from here.
+    pub fn of_labels(self, labels: Labels) -> Labels {
+        labels.served_from(self.number, self.takes_over)
+    }
 }
 
 /// How the stack of an image is built: the same at its creation and at every opening.
@@ -235,7 +240,9 @@ impl Opening<'_> {
         };
         match file {
             Ok(file) => {
-                let checked = check_length(disk, path, is_labelled);
+                let named = |error: io::Error| format!("{}: {error}", path.display());
+                let found = member_blocks(path).map_err(named);
+                let checked = found.and_then(|it| check_length(disk, path, it, is_labelled));
                 Ok(checked.map(|()| file.of_node(&disk.name).listed_in(&self.files).into()))
             }
             Err(error @ DiskError::NotDirect { .. }) => Err(error),
@@ -255,7 +262,8 @@ impl Opening<'_> {
         let is_read_only = self.overlay.is_some();
         let waker = self.waker.clone();
         let remote = open_remote(disk, path, geometry, is_labelled, is_read_only, waker)?;
-        check_length(disk, path, is_labelled)?;
+        let found = BlockCount::from_bytes_floor(remote.export_bytes());
+        check_length(disk, path, found, is_labelled)?;
         Ok(BackedDisk::Remote(Box::new(remote.listed_in(&self.files))))
     }
 }
@@ -318,12 +326,11 @@ impl StackOnFiles {
             }
         }
         Ok(StackOnFiles {
-            labels: labels_of_nodes(
+            labels: files.place.of_labels(labels_of_nodes(
                 files.image,
                 members.iter().map(|member| member.node.as_str()),
                 files.disks,
-            )
-            .served_from(files.place.number, files.place.takes_over),
+            )),
             engine: Engine {
                 stack,
                 disks,
@@ -444,15 +451,18 @@ pub fn member_blocks(path: &Path) -> io::Result<BlockCount> {
     Storage::open(path)?.length().map(BlockCount::from_bytes_floor)
 }
 
-/// Refuses a file or block device that has become shorter since the image was created.
-fn check_length(disk: &DiskConfig, path: &Path, is_labelled: bool) -> Result<(), String> {
+/// Refuses what has become shorter since the image was created.
+fn check_length(
+    disk: &DiskConfig,
+    path: &Path,
+    found: BlockCount,
+    is_labelled: bool,
+) -> Result<(), String> {
     let Some(measured) = disk.measured_blocks else {
         return Ok(());
     };
     let label = if is_labelled { LABEL_BLOCKS } else { 0 };
     let measured = BlockCount(measured + label);
-    let named = |error: io::Error| format!("{}: {error}", path.display());
-    let found = member_blocks(path).map_err(named)?;
     if found < measured {
         return Err(format!(
             "{} has {} bytes; when the image was created it had {}",

@@ -7,12 +7,12 @@ use imbrex_core::disk::{Disk, Geometry};
 use imbrex_core::engine::NewLabel;
 use imbrex_core::label::LABEL_BLOCKS;
 use imbrex_core::stack::{DiskId, NodeId};
-use imbrex_core::units::BlockCount;
+use imbrex_core::units::{BLOCK_BYTES, BlockCount};
 use imbrex_drives::{DiskStatistics, MeasuredDisk, shell_word};
 use imbrex_serve::clock::Waker;
 use imbrex_serve::disk::{DirectIo, DiskError, FileDisk, OpenFiles};
 use imbrex_serve::image::{FoundLabel, Image, NewDisk, find_label};
-use imbrex_serve::remote::RemoteAddress;
+use imbrex_serve::remote::{RemoteAddress, is_remote};
 use imbrex_stack::{DiskConfig, NodeConfig, StackConfig};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -252,11 +252,17 @@ impl MemberReplacer {
                 None => return Ok(()),
             },
         };
+        let text = path.to_string_lossy();
+        let word = shell_word(&text);
+        let give_up = match path.to_str().is_some_and(is_remote) {
+            true => format!("qemu-io -f raw -c 'write -z {} 8k' {word}", block * BLOCK_BYTES),
+            false => format!(
+                "dd if=/dev/zero of={word} bs=4096 seek={block} count={LABEL_BLOCKS} conv=notrunc,fsync"
+            ),
+        };
         Err(format!(
             "node `{name}`: {shown} is {whose}; accepted: a file or block device that is no disk of an image; to \
-             give up what is there: dd if=/dev/zero of={} bs=4096 seek={block} count={LABEL_BLOCKS} \
-             conv=notrunc,fsync",
-            shell_word(&path.to_string_lossy())
+             give up what is there: {give_up}"
         ))
     }
 

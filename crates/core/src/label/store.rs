@@ -145,18 +145,24 @@ impl Labels {
         }
     }
 
-    /// The newest label of a disk says who had it last.
+    /// The labels with the mark that the set has come to say who had it last. One that was away may say who had
+    /// it before.
     fn refuse_of_other_servers(&self) -> Result<(), Vec<Refusal>> {
-        let newest = |disk: &LabelledDisk| {
+        let elsewhere = |disk: &LabelledDisk| {
             let copies = disk.present()?.iter().filter_map(|copy| copy.as_ref().ok());
-            let found = copies.max_by_key(|label| label.mark)?.server;
-            let is_elsewhere = found != 0 && found != self.server;
+            let newest = copies.max_by_key(|label| label.mark)?;
+            let found = newest.server;
+            let is_last = self.mark.is_none_or(|mark| newest.mark >= mark);
+            let is_elsewhere = is_last && found != 0 && found != self.server;
             let reason = Reason::ServedElsewhere { found, own: self.server };
             is_elsewhere.then_some(Refusal { index: disk.index, disk: disk.number, reason })
         };
+        if self.server == 0 || self.takes_over {
+            return Ok(());
+        }
         let labelled = self.disks.iter().filter(|disk| disk.is_labelled);
-        let refused: Vec<Refusal> = labelled.filter_map(newest).collect();
-        match refused.is_empty() || self.server == 0 || self.takes_over {
+        let refused: Vec<Refusal> = labelled.filter_map(elsewhere).collect();
+        match refused.is_empty() {
             true => Ok(()),
             false => Err(refused),
         }

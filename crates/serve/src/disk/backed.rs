@@ -25,11 +25,6 @@ impl BackedDisk {
         }
     }
 
-    /// True of an export of another server.
-    pub fn is_remote(&self) -> bool {
-        matches!(self, BackedDisk::Remote(_))
-    }
-
     /// Writes at once, on the calling thread.
     pub(super) fn write_now(&mut self, extent: Extent, bytes: &[u8]) -> Result<(), IoError> {
         match self {

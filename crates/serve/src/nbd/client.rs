@@ -15,6 +15,8 @@ const REPLY_BYTES_MAX: u32 = 64 << 10;
 const REPLIES_MAX: u32 = 1000;
 /// So many exports are named where the right one is not there.
 const NAMED_MAX: usize = 16;
+/// So many bytes of each.
+const NAME_SHOWN_MAX: usize = 64;
 /// Bytes of a reply to an option before its data.
 const REPLY_HEADER_BYTES: usize = 20;
 /// What the protocol lets a client send where the server states nothing.
@@ -222,6 +224,7 @@ fn names(stream: &mut (impl Read + Write)) -> Result<String, HandshakeError> {
         }
         let length = if reply.data.len() < 4 { 0 } else { be_u32(&reply.data, 0) as usize };
         let name = reply.data.get(4..).and_then(|rest| rest.get(..length));
+        let name = name.map(|name| &name[..name.len().min(NAME_SHOWN_MAX)]);
         let shown = |name: &[u8]| format!("`{}`", String::from_utf8_lossy(name).escape_debug());
         names.extend(name.map(shown));
         if names.len() == NAMED_MAX {

@@ -100,14 +100,17 @@ fn tcp(authority: &str) -> Result<Transport, &'static str> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']').ok_or("the address has no ]")?;
-            (host, rest.strip_prefix(':'))
+            match rest.strip_prefix(':') {
+                None if !rest.is_empty() => return Err("something follows the ]"),
+                port => (host, port),
+            }
         }
         None => match authority.rsplit_once(':') {
             Some((host, port)) => (host, Some(port)),
             None => (authority, None),
         },
     };
-    if host.is_empty() || host.contains('@') {
+    if host.is_empty() || host.contains('@') || host.contains(':') != authority.starts_with('[') {
         return Err("it names no host");
     }
     let number = |port: &str| port.parse().ok().filter(|port| *port > 0);
@@ -198,6 +201,9 @@ mod tests {
             "nbd://a:65536/x",
             "nbd://a:b/x",
             "nbd://[::1/x",
+            "nbd://[::1]junk/x",
+            "nbd://a:b:1/x",
+            "nbd://[a]:1/x",
             "nbd://me@a/x",
             "nbd://a/x?socket=s",
             "nbd://a/x#y",

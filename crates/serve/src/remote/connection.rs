@@ -6,9 +6,9 @@ use rustix::net::sockopt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A server that takes longer for a step of the handshake counts as away.
+/// A server that takes longer for the handshake, or for a single request, counts as away.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// A silent peer is asked for a sign of life after this long, then again and again.
 const KEEP_ALIVE_IDLE: Duration = Duration::from_secs(5);
@@ -113,6 +113,39 @@ impl Write for Stream {
     }
 }
 
+/// A socket that is read and written until a time, however little comes at once.
+struct Timed<'s> {
+    stream: &'s mut Stream,
+    until: Instant,
+}
+
+impl Timed<'_> {
+    fn in_time(&mut self) -> io::Result<&mut Stream> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_patience(Some(left))?;
+        Ok(self.stream)
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.in_time()?.read(bytes)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.in_time()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A connection whose next byte begins a request.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -124,8 +157,9 @@ impl Connection {
     /// Connects to a server and agrees with it on the export.
     pub fn open(address: &RemoteAddress) -> Result<Connection, HandshakeError> {
         let mut stream = Stream::connect(&address.transport)?;
+        let until = Instant::now() + PATIENCE;
+        let export = shake_hands(&mut Timed { stream: &mut stream, until }, &address.export)?;
         stream.set_patience(Some(PATIENCE))?;
-        let export = shake_hands(&mut stream, &address.export)?;
         Ok(Connection { stream, export })
     }
 

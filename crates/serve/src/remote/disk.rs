@@ -3,6 +3,7 @@
 use super::RemoteAddress;
 use super::link::{End, FromServer, Link};
 use super::reconnect::{Reconnecting, SeenLabels, Wanted};
+use super::requests::{For, Part, Requests};
 use super::storage::RemoteStorage;
 use super::unflushed::{Unflushed, Written};
 use crate::clock::Waker;
@@ -16,8 +17,8 @@ use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::label::LABEL_BLOCKS;
 use imbrex_core::operation::{Durability, Operation, RequestId};
-use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use imbrex_core::units::{BLOCK_BYTES, Instant};
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -25,8 +26,11 @@ use std::time;
 
 /// Most blocks that one request makes zero: 1 GiB.
 const ZERO_BLOCKS_MAX: u64 = 1 << 18;
-/// How long a wait lasts before it looks around.
-const LOOK_AROUND: time::Duration = time::Duration::from_millis(100);
+/// A wait on the calling thread looks at the time after so long.
+const GLANCE: time::Duration = time::Duration::from_millis(100);
+/// A server that says nothing for so long, and for as long as a connection may be away, is lost where no layer
+/// watches: while layers come up and what they wrote is let through.
+const SILENCE_MAX: time::Duration = time::Duration::from_secs(60);
 
 /// How a disk goes on when its connection breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,44 +69,9 @@ enum State {
     Lost,
 }
 
-/// What an answer is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum For {
-    /// An operation of a layer, by its place in the table.
-    Op(usize),
-    /// Whoever waits on the calling thread.
-    Now,
-    /// A flush, by its number.
-    Flush(u64),
-    /// What was answered before.
-    Replay,
-}
-
-/// A request that has no answer yet.
-struct Part {
-    of: For,
-    operation: Operation,
-    extent: Extent,
-    written: Option<Written>,
-    /// Where what is read goes, and from which byte on.
-    into: Option<(BufferSlice, usize)>,
-    /// It was sent as one that is durable when it is answered.
-    is_durable: bool,
-}
-
-impl Part {
-    /// Memory that it takes once it was answered, until it was flushed.
-    fn bytes(&self) -> u64 {
-        match self.written {
-            Some(Written::Bytes(..)) if self.of != For::Replay => self.extent.blocks.bytes(),
-            _ => 0,
-        }
-    }
-}
-
 /// An operation of a layer.
 struct Op {
-    id: RequestId,
+    /// Requests of it that have no answer yet.
     parts: usize,
     result: Result<(), IoError>,
     /// It is to be durable when it is answered.
@@ -121,25 +90,21 @@ struct Op {
 /// [`FileDisk`](crate::disk::FileDisk).
 pub struct RemoteDisk {
     geometry: Geometry,
-    address: RemoteAddress,
     settings: RemoteSettings,
     state: State,
     waker: Waker,
     open: Rc<OpenFile>,
     export: RemoteExport,
-    is_labelled: bool,
-    labels: SeenLabels,
+    /// What a disk must be that is there after a break, its label among it.
+    wanted: Wanted,
     /// When the connection broke that has not been of use since.
     away_since: time::Instant,
-    parts: BTreeMap<u64, Part>,
-    next_cookie: u64,
-    ops: HashMap<usize, Op>,
-    next_op: usize,
+    requests: Requests,
+    /// Operations of layers of which a request has no answer yet.
+    ops: HashMap<RequestId, Op>,
     /// Operations that wait until what may be sent again has become less.
     held: VecDeque<DiskOp>,
     unflushed: Unflushed,
-    /// Bytes of writes that have no answer yet.
-    in_flight_bytes: u64,
     flushes: Flushes,
     /// Replies that came while somebody waited for another one.
     later: VecDeque<FromServer>,
@@ -193,22 +158,17 @@ impl RemoteDisk {
         let link = Link::start(storage.into_connection(), waker.clone()).map_err(wrong)?;
         Ok(RemoteDisk {
             geometry,
-            address: address.clone(),
             settings,
             state: State::Up(link),
             waker,
             open: Rc::new(OpenFile::remote(&path)),
             export,
-            is_labelled,
-            labels,
+            wanted: Wanted { address: address.clone(), bytes: needed, is_read_only, labels },
             away_since: time::Instant::now(),
-            parts: BTreeMap::new(),
-            next_cookie: 1,
+            requests: Requests::default(),
             ops: HashMap::new(),
-            next_op: 0,
             held: VecDeque::new(),
             unflushed: Unflushed::default(),
-            in_flight_bytes: 0,
             flushes: Flushes {
                 is_dirty: true,
                 has_failed: false,
@@ -244,7 +204,12 @@ impl RemoteDisk {
         self
     }
 
-    /// Most bytes of a request.
+    /// What the server says that the export holds.
+    pub fn export_bytes(&self) -> u64 {
+        self.export.bytes
+    }
+
+    /// Most blocks of a request.
     fn blocks_max(&self, operation: Operation) -> u64 {
         match operation {
             Operation::Zero { .. } if self.export.takes_zeroes => ZERO_BLOCKS_MAX,
@@ -267,11 +232,9 @@ impl RemoteDisk {
             _ => None,
         };
         let into = (op.operation == Operation::Read).then_some(op.buffer);
-        let number = self.next_op;
-        self.next_op += 1;
-        let parts = self.ask(For::Op(number), op.operation, op.extent, written, into);
-        let (id, is_durable) = (op.id, op.operation.is_durable());
-        self.ops.insert(number, Op { id, parts, result: Ok(()), is_durable, needs_flush: false });
+        let parts = self.ask(For::Op(op.id), op.operation, op.extent, written, into);
+        let is_durable = op.operation.is_durable();
+        self.ops.insert(op.id, Op { parts, result: Ok(()), is_durable, needs_flush: false });
     }
 
     /// Asks for an operation in as many requests as the server needs. Returns how many these are.
@@ -313,10 +276,10 @@ impl RemoteDisk {
         for block in start.0.max(blocks)..part.extent.end().0.min(blocks + LABEL_BLOCKS) {
             match part.written.as_ref().map(|written| written.behind(block - start.0)) {
                 Some(Written::Bytes(bytes, from)) => {
-                    self.labels.sent(block, &bytes[from..from + BLOCK_BYTES as usize]);
+                    self.wanted.labels.sent(block, &bytes[from..from + BLOCK_BYTES as usize]);
                 }
                 Some(Written::Zeroes { .. }) => {
-                    self.labels.sent(block, &[0; BLOCK_BYTES as usize]);
+                    self.wanted.labels.sent(block, &[0; BLOCK_BYTES as usize]);
                 }
                 None => {}
             }
@@ -324,11 +287,8 @@ impl RemoteDisk {
     }
 
     fn add(&mut self, part: Part) {
-        let cookie = self.next_cookie;
-        self.next_cookie += 1;
-        self.in_flight_bytes += part.bytes();
         let is_first = part.of == For::Replay;
-        self.parts.insert(cookie, part);
+        let cookie = self.requests.add(part);
         match &self.state {
             State::Up(_) => self.send(cookie),
             State::Replaying(_) if is_first => self.send(cookie),
@@ -338,7 +298,7 @@ impl RemoteDisk {
 
     fn send(&mut self, cookie: u64) {
         let (State::Up(link) | State::Replaying(link)) = &self.state else { return };
-        let part = self.parts.get_mut(&cookie).expect("a request without an answer");
+        let part = self.requests.get_mut(cookie).expect("a request without an answer");
         part.is_durable = part.operation.is_durable() && self.export.takes_fua;
         let durability = if part.is_durable { Durability::Durable } else { Durability::Cached };
         let command = match (part.operation, &part.written) {
@@ -404,7 +364,7 @@ impl RemoteDisk {
         match result {
             Ok(()) => {
                 self.unflushed.end_flush(number);
-                self.labels.flushed(number);
+                self.wanted.labels.flushed(number);
             }
             Err(_) => {
                 if !self.flushes.has_failed {
@@ -426,7 +386,7 @@ impl RemoteDisk {
 
     /// Memory that may have to be sent again.
     fn used_bytes(&self) -> u64 {
-        self.unflushed.bytes() + self.in_flight_bytes
+        self.unflushed.bytes() + self.requests.bytes()
     }
 
     /// True when another write must wait for a flush.
@@ -454,15 +414,17 @@ impl RemoteDisk {
         let (cookie, error, data) = match from {
             FromServer::Ended(End::Broken(why)) => return self.connection_broke(&why),
             FromServer::Ended(End::Nonsense(why)) => return self.lose(&why),
-            FromServer::Reply { error, .. } if error == Errno::ShutDown as u32 => {
-                // The server goes down: it was not done, and there may be another one soon.
-                return self.connection_broke("the server shuts down");
-            }
+            // The server goes down and has not done it. It still answers what it has done, and then ends the
+            // connection; the request waits for the next one.
+            FromServer::Reply { error, .. } if error == Errno::ShutDown as u32 => return,
             FromServer::Reply { cookie, error, data } => (cookie, error, data),
         };
-        // One that was kept for later, and was asked again meanwhile, is answered twice.
-        let Some(part) = self.parts.remove(&cookie) else { return };
-        self.in_flight_bytes -= part.bytes();
+        // A read that was answered while somebody waited for another answer, and then the connection broke, is
+        // asked again all the same: it is answered twice.
+        let Some(part) = self.requests.remove(cookie) else { return };
+        if let State::Up(link) = &mut self.state {
+            link.is_of_use = true;
+        }
         let result = result_of(error);
         if let (Some((buffer, at)), Some(buffers), Ok(())) = (part.into, buffers, result) {
             let bytes = buffers.bytes_mut(buffer).expect(BYTES);
@@ -474,7 +436,7 @@ impl RemoteDisk {
         match part.of {
             For::Flush(number) => self.flush_ended(number, result),
             For::Now => self.now = Some(result),
-            For::Op(number) => self.part_ended(number, part.is_durable, result),
+            For::Op(id) => self.part_ended(id, part.is_durable, result),
             For::Replay => match result {
                 Ok(()) => self.go_on_if_replayed(),
                 Err(error) => self.lose(&format!(
@@ -490,7 +452,7 @@ impl RemoteDisk {
         let blocks = self.geometry.blocks.0;
         let flushes = self.unflushed.flushes();
         for block in part.extent.start.0.max(blocks)..part.extent.end().0 {
-            self.labels.answered(block, flushes);
+            self.wanted.labels.answered(block, flushes);
         }
         if part.is_durable {
             self.unflushed.forget(part.extent);
@@ -501,15 +463,15 @@ impl RemoteDisk {
         self.flush_if_wanted();
     }
 
-    fn part_ended(&mut self, number: usize, was_durable: bool, result: Result<(), IoError>) {
-        let op = self.ops.get_mut(&number).expect("an operation of a layer");
+    fn part_ended(&mut self, id: RequestId, was_durable: bool, result: Result<(), IoError>) {
+        let op = self.ops.get_mut(&id).expect("an operation of a layer");
         op.result = op.result.and(result);
         op.needs_flush |= op.is_durable && !was_durable;
         op.parts -= 1;
         if op.parts > 0 {
             return;
         }
-        let Op { id, result, needs_flush, .. } = self.ops.remove(&number).expect("it is there");
+        let Op { result, needs_flush, .. } = self.ops.remove(&id).expect("it is there");
         match result {
             Ok(()) if needs_flush => self.make_durable(id),
             result => self.finish(id, result),
@@ -519,7 +481,9 @@ impl RemoteDisk {
     fn connection_broke(&mut self, why: &str) {
         let (State::Up(link) | State::Replaying(link)) = &self.state else { return };
         let now = time::Instant::now();
-        if link.was_of_use() {
+        // One on which nothing was answered that had to be is no sign of a server that works.
+        let was_of_use = link.is_of_use || self.requests.is_empty();
+        if was_of_use {
             self.away_since = now;
         }
         let until = self.away_since + self.settings.reconnect;
@@ -528,28 +492,22 @@ impl RemoteDisk {
         }
         let within = (until - now).as_secs_f64();
         self.say(&format!(": {why}; a new connection is tried for {within:.0} s"));
-        self.parts.retain(|_, part| part.of != For::Replay);
-        let labels = match self.planted {
-            Some(RemoteBug::LabelNotCompared) => SeenLabels::default(),
-            _ => self.labels.clone(),
-        };
-        let wanted = Wanted {
-            address: self.address.clone(),
-            bytes: needed_bytes(self.geometry.blocks, self.is_labelled),
-            is_read_only: self.export.is_read_only,
-            labels,
-        };
-        self.state = State::Away(Reconnecting::start(wanted, until, self.waker.clone()));
+        self.requests.drop_replays();
+        let mut wanted = self.wanted.clone();
+        if self.planted == Some(RemoteBug::LabelNotCompared) {
+            wanted.labels = SeenLabels::default();
+        }
+        let tried = Reconnecting::start(wanted, until, was_of_use, self.waker.clone());
+        match tried {
+            Ok(reconnecting) => self.state = State::Away(reconnecting),
+            Err(error) => self.lose(&format!("no thread can try for a connection: {error}")),
+        }
     }
 
     fn came_back(&mut self, link: Link) {
         self.export = link.export;
-        let most = BlockCount::from_bytes_floor(u64::from(self.export.payload_bytes_max));
-        let has_no_data = |part: &Part| {
-            matches!(part.written, Some(Written::Zeroes { .. })) && self.export.takes_zeroes
-        };
-        let is_too_long = |part: &Part| part.extent.blocks > most && !has_no_data(part);
-        if self.parts.values().any(is_too_long) {
+        let most = u64::from(self.export.payload_bytes_max) / BLOCK_BYTES;
+        if self.requests.all().any(|part| !part.fits(most, self.export.takes_zeroes)) {
             return self.lose("its server takes shorter requests now");
         }
         let away = self.away_since.elapsed().as_secs_f64();
@@ -575,14 +533,13 @@ impl RemoteDisk {
     }
 
     fn go_on_if_replayed(&mut self) {
-        if self.parts.values().any(|part| part.of == For::Replay) {
+        if self.requests.have_replays() {
             return;
         }
         match std::mem::replace(&mut self.state, State::Lost) {
             State::Replaying(link) => {
                 self.state = State::Up(link);
-                let without_answer: Vec<u64> = self.parts.keys().copied().collect();
-                without_answer.into_iter().for_each(|cookie| self.send(cookie));
+                self.requests.cookies().into_iter().for_each(|cookie| self.send(cookie));
             }
             other => self.state = other,
         }
@@ -601,20 +558,15 @@ impl RemoteDisk {
 
     /// Nothing is waited for any more.
     fn end_all(&mut self) {
-        if let State::Up(link) = &self.state {
-            link.say_goodbye();
-        }
         self.state = State::Lost;
-        self.parts.clear();
+        let mut ops = self.requests.operations();
+        ops.retain(|id| self.ops.remove(id).is_some());
+        self.requests.clear();
         self.later.clear();
-        self.in_flight_bytes = 0;
         let flushes = &mut self.flushes;
         flushes.running = None;
         let waiting = flushes.covered.drain(..).chain(flushes.waiting.drain(..));
-        let mut ops: Vec<(usize, Op)> = self.ops.drain().collect();
-        ops.sort_by_key(|(number, _)| *number);
-        let ops = ops.into_iter().map(|(_, op)| op.id);
-        for id in ops.chain(self.held.drain(..).map(|op| op.id)).chain(waiting) {
+        for id in ops.into_iter().chain(self.held.drain(..).map(|op| op.id)).chain(waiting) {
             self.done.push_back(DiskCompletion { id, result: Err(IoError::Lost) });
         }
         self.now = Some(Err(IoError::Lost));
@@ -639,21 +591,31 @@ impl RemoteDisk {
     }
 
     /// Waits on the calling thread until this is so. Reads of layers stay for later: they need buffers.
+    /// A server that says nothing for too long is lost: no layer watches here.
     fn wait_until(&mut self, is_so: impl Fn(&RemoteDisk) -> bool) {
+        let mut heard_at = time::Instant::now();
         while !is_so(self) {
+            if heard_at.elapsed() > SILENCE_MAX + self.settings.reconnect {
+                return self.lose("it does not answer");
+            }
             match &mut self.state {
-                State::Up(link) | State::Replaying(link) => match link.wait(LOOK_AROUND) {
+                State::Up(link) | State::Replaying(link) => match link.wait(GLANCE) {
                     Some(FromServer::Reply { cookie, error, data })
-                        if self.parts.get(&cookie).is_some_and(|part| part.into.is_some()) =>
+                        if self.requests.get(cookie).is_some_and(|part| part.into.is_some()) =>
                     {
                         self.later.push_back(FromServer::Reply { cookie, error, data });
+                        heard_at = time::Instant::now();
                     }
-                    Some(from) => self.take(from, None),
+                    Some(from) => {
+                        self.take(from, None);
+                        heard_at = time::Instant::now();
+                    }
                     None => {}
                 },
                 State::Away(reconnecting) => {
-                    if let Some(outcome) = reconnecting.wait(LOOK_AROUND) {
+                    if let Some(outcome) = reconnecting.wait(GLANCE) {
                         self.take_outcome(outcome);
+                        heard_at = time::Instant::now();
                     }
                 }
                 State::Lost => return,
@@ -670,10 +632,10 @@ impl RemoteDisk {
         if self.flushes.has_failed {
             return Err(IoError::Medium);
         }
-        let most = self.blocks_max(operation);
         let mut at = 0;
         while at < extent.blocks.0 {
-            let blocks = most.min(extent.blocks.0 - at);
+            // A new connection may take less at once.
+            let blocks = self.blocks_max(operation).min(extent.blocks.0 - at);
             if matches!(self.state, State::Lost) {
                 return Err(IoError::Lost);
             }

@@ -10,7 +10,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What is gathered before it is sent.
 const GATHERED_BYTES: usize = 256 << 10;
@@ -63,8 +63,8 @@ pub(super) struct Link {
     incoming: Receiver<FromServer>,
     expected: Expected,
     stream: Stream,
-    since: Instant,
-    has_answered: bool,
+    /// A request was answered that was not only sent again.
+    pub is_of_use: bool,
 }
 
 impl Link {
@@ -84,8 +84,7 @@ impl Link {
             let _ = events.send(FromServer::Ended(end));
             waker.wake();
         })?;
-        let since = Instant::now();
-        Ok(Link { export, outgoing, incoming, expected, stream, since, has_answered: false })
+        Ok(Link { export, outgoing, incoming, expected, stream, is_of_use: false })
     }
 
     /// Sends a request about `length` bytes, with what is written.
@@ -111,21 +110,13 @@ impl Link {
         let _ = self.outgoing.send(Packet { header, payload, bytes: length as usize });
     }
 
-    /// Tells the server that this is the end.
-    pub fn say_goodbye(&self) {
-        let header = encode_request(Command::Disconnect, 0, 0, 0);
-        let _ = self.outgoing.send(Packet { header, payload: Payload::None, bytes: 0 });
-    }
-
     /// Something from the server, if there is something.
-    pub fn poll(&mut self) -> Option<FromServer> {
-        let event = self.incoming.try_recv().ok();
-        self.has_answered |= matches!(event, Some(FromServer::Reply { .. }));
-        event
+    pub fn poll(&self) -> Option<FromServer> {
+        self.incoming.try_recv().ok()
     }
 
     /// Waits for something from the server.
-    pub fn wait(&mut self, at_most: Duration) -> Option<FromServer> {
+    pub fn wait(&self, at_most: Duration) -> Option<FromServer> {
         match self.incoming.recv_timeout(at_most) {
             Ok(event) => Some(event),
             Err(RecvTimeoutError::Timeout) => None,
@@ -133,11 +124,6 @@ impl Link {
                 Some(FromServer::Ended(End::Broken("its thread has ended".to_owned())))
             }
         }
-    }
-
-    /// True of one that was of use: it has brought an answer, or has stood for a second.
-    pub fn was_of_use(&self) -> bool {
-        self.has_answered || self.since.elapsed() > Duration::from_secs(1)
     }
 }
 

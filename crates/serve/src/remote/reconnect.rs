@@ -6,6 +6,7 @@ use super::storage::RemoteStorage;
 use crate::clock::Waker;
 use imbrex_core::label::{LABEL_BLOCKS, LabelCopy};
 use imbrex_core::units::BLOCK_BYTES;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
@@ -34,7 +35,7 @@ pub(super) struct SeenLabels {
 
 impl SeenLabels {
     /// Those of a disk that was just opened.
-    pub fn found(storage: &RemoteStorage, blocks: u64) -> std::io::Result<SeenLabels> {
+    pub fn found(storage: &RemoteStorage, blocks: u64) -> io::Result<SeenLabels> {
         let mut seen = SeenLabels { blocks, ..SeenLabels::default() };
         for (copy, list) in LabelCopy::ALL.iter().zip(&mut seen.copies) {
             let mut bytes = vec![0; BLOCK_BYTES as usize];
@@ -78,13 +79,19 @@ impl SeenLabels {
         self.copies.get_mut(usize::try_from(at).ok()?)
     }
 
-    /// Looks whether the disk is the one that was left.
-    fn compare(&self, storage: &RemoteStorage) -> std::io::Result<bool> {
+    /// Looks whether the disk is the one that was left. A copy that was being written may be torn: then the other
+    /// one tells.
+    fn compare(&self, storage: &RemoteStorage) -> io::Result<bool> {
         let found = SeenLabels::found(storage, self.blocks)?;
-        let is_known = |(list, found): (&Vec<Seen>, &Vec<Seen>)| {
-            list.is_empty() || list.iter().any(|seen| seen.bytes == found[0].bytes)
-        };
-        Ok(self.copies.iter().zip(&found.copies).all(is_known))
+        let mut is_one_known = false;
+        for (list, found) in self.copies.iter().zip(&found.copies) {
+            let is_known = list.iter().any(|seen| seen.bytes == found[0].bytes);
+            if !is_known && list.len() == 1 {
+                return Ok(false);
+            }
+            is_one_known |= is_known;
+        }
+        Ok(is_one_known)
     }
 }
 
@@ -107,7 +114,7 @@ enum NotYet {
 
 impl Wanted {
     fn try_once(&self) -> Result<Connection, NotYet> {
-        let away = |error: std::io::Error| NotYet::Away(error.to_string());
+        let away = |error: io::Error| NotYet::Away(error.to_string());
         let connection = Connection::open(&self.address);
         let connection = connection.map_err(|error| NotYet::Away(words_of(&error)))?;
         let export = connection.export;
@@ -142,11 +149,23 @@ pub(super) struct Reconnecting {
 
 impl Reconnecting {
     /// Tries until there is one, the disk is another one, or the time is over.
-    pub fn start(wanted: Wanted, until: Instant, waker: Waker) -> Reconnecting {
+    /// The first try is made `at_once`, or after a pause.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(
+        wanted: Wanted,
+        until: Instant,
+        at_once: bool,
+        waker: Waker,
+    ) -> io::Result<Reconnecting> {
         let (sender, outcome) = channel();
         let is_over = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&is_over);
-        thread::spawn(move || {
+        thread::Builder::new().spawn(move || {
+            if !at_once {
+                thread::sleep(BETWEEN_TRIES);
+            }
             let outcome = loop {
                 let why = match wanted.try_once() {
                     Ok(connection) => break Ok(connection),
@@ -161,8 +180,8 @@ impl Reconnecting {
             // The disk may have been given up meanwhile.
             let _ = sender.send(outcome);
             waker.wake();
-        });
-        Reconnecting { outcome, is_over }
+        })?;
+        Ok(Reconnecting { outcome, is_over })
     }
 
     /// What has come of it, if something has.

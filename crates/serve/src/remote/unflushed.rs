@@ -42,6 +42,16 @@ struct Kept {
 }
 
 impl Kept {
+    /// A small rest of a long write does not hold all of its bytes.
+    fn let_go(&mut self) {
+        let length = (self.blocks * BLOCK_BYTES) as usize;
+        if let Written::Bytes(bytes, from) = &self.what
+            && length * 2 < bytes.len()
+        {
+            self.what = Written::Bytes(bytes[*from..*from + length].into(), 0);
+        }
+    }
+
     fn bytes(&self) -> u64 {
         let own = match self.what {
             Written::Bytes(..) => self.blocks * BLOCK_BYTES,
@@ -98,7 +108,8 @@ impl Unflushed {
         }
     }
 
-    fn insert(&mut self, at: u64, kept: Kept) {
+    fn insert(&mut self, at: u64, mut kept: Kept) {
+        kept.let_go();
         self.bytes += kept.bytes();
         self.runs.insert(at, kept);
     }
@@ -199,6 +210,22 @@ mod tests {
                 assert_eq!(unflushed.bytes(), sum);
             }
         }
+    }
+
+    #[test]
+    fn a_rest_of_a_long_write_does_not_hold_all_of_it() {
+        let mut unflushed = Unflushed::default();
+        for at in 0..200 {
+            unflushed.keep(Extent::new(at, 64), bytes(at as u8, 64));
+        }
+        let held: usize = unflushed
+            .runs()
+            .map(|(_, what)| match what {
+                Written::Bytes(bytes, _) => bytes.len(),
+                Written::Zeroes { .. } => 0,
+            })
+            .sum();
+        assert!(held as u64 <= 2 * unflushed.bytes(), "{held} bytes are held");
     }
 
     #[test]

@@ -416,6 +416,20 @@ fn a_flush_that_fails_fails_what_is_written_later() {
     assert_eq!(driver.execute(Operation::Read, Extent::new(0, 1), 0).found, [1]);
 }
 
+/// What waits for room in memory does not wait for a flush that never ends well.
+#[test]
+fn a_forced_flush_that_fails_fails_what_waits_for_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = RemoteServer::start(dir.path(), BLOCKS as usize);
+    server.medium().cannot_flush = true;
+    let settings = RemoteSettings { resend_bytes_max: 4 * 4096, ..settings() };
+    let mut driver = Driver::open(&server.address(), settings);
+    let results: Vec<_> =
+        (0..20).map(|at| driver.execute(Operation::WRITE, Extent::new(at, 3), 1).result).collect();
+    assert!(results.contains(&Err(IoError::Medium)), "{results:?}");
+    assert_eq!(driver.execute(Operation::Flush, Extent::EMPTY, 0).result, Err(IoError::Medium));
+}
+
 fn labelled(server: &RemoteServer, mark: u32) {
     let label = Label::new(Uuid([7; 16]), 1, mark);
     let storage = RemoteStorage::open(&server.address()).expect("a connection");
@@ -454,6 +468,22 @@ fn exchange(planted: Option<RemoteBug>) -> Result<(), IoError> {
 fn another_disk_behind_the_address_is_noticed() {
     assert_eq!(exchange(None), Err(IoError::Lost));
     assert_eq!(exchange(Some(RemoteBug::LabelNotCompared)), Ok(()));
+}
+
+/// A power cut while the label is written leaves half of it: the other copy tells that it is the same disk.
+#[test]
+fn a_torn_label_is_of_the_same_disk() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = RemoteServer::start(dir.path(), (BLOCKS + LABEL_BLOCKS) as usize);
+    labelled(&server, 5);
+    let mut driver = Driver::open(&server.address(), settings());
+    driver.execute(Operation::WRITE, Extent::new(BLOCKS, 1), 77).result.expect("a label");
+    server.cut(&mut Rng::new(3, 1));
+    server.medium().now[BLOCKS as usize * BLOCK..][..512].fill(77);
+    server.switch_on();
+    driver.execute(Operation::Read, Extent::new(0, 1), 0).result.expect("the same disk");
+    // What was written of the label is sent again.
+    assert_eq!(driver.execute(Operation::Read, Extent::new(BLOCKS, 1), 0).found, [77]);
 }
 
 /// What a server says in the place of the greeting, after the greeting, and after the handshake.
@@ -536,6 +566,22 @@ fn silly_servers_are_one_clear_error() {
             "{error}"
         );
     }
+}
+
+/// Who reads one request at a time never takes the answer to an earlier one.
+#[test]
+fn storage_that_was_not_answered_fails_from_then_on() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = RemoteServer::start(dir.path(), BLOCKS as usize);
+    let storage = RemoteStorage::open(&server.address()).expect("a connection");
+    let mut block = [0; BLOCK];
+    storage.read_exact_at(&mut block, 0).expect("a block");
+    let mut medium = server.medium();
+    server.end_connections(&mut medium);
+    drop(medium);
+    storage.read_exact_at(&mut block, 0).expect_err("no connection");
+    let error = storage.read_exact_at(&mut block, 0).expect_err("no connection");
+    assert_eq!(error.to_string(), "an earlier request was not answered");
 }
 
 #[test]

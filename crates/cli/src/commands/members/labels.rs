@@ -106,8 +106,13 @@ impl StackOnFiles {
             let (node, path) = (&member.node, member.path.display());
             format!("node `{node}`: {path}: {}", words_of(refusal))
         });
-        let each: Vec<String> = each.collect();
-        format!("{}; {WAY_OUT}", each.join("; ")).into()
+        let each = each.collect::<Vec<String>>().join("; ");
+        // Where all of them are the right ones, they say themselves what to do.
+        let is_elsewhere = |it: &Refusal| matches!(it.reason, Reason::ServedElsewhere { .. });
+        match refused.iter().all(is_elsewhere) {
+            true => each.into(),
+            false => format!("{each}; {WAY_OUT}").into(),
+        }
     }
 
     pub(super) fn unwritten_label(&self, disk: DiskId, error: IoError) -> Failure {
