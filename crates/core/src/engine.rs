@@ -2,6 +2,7 @@
 
 use crate::buffer::Buffers;
 use crate::command::{Command, CommandId, CommandKind, CommandReply, Fault};
+use crate::deadlines::Deadlines;
 use crate::disk::{Disk, DiskCompletion};
 use crate::error::IoError;
 use crate::lifecycle::{OpenError, Start};
@@ -10,7 +11,6 @@ use crate::operation::Completion;
 use crate::stack::{Arrival, DiskId, NodeId, Stack};
 use crate::units::Instant;
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Rounds of arrivals, completions and wakeups at one instant before the loop is declared stuck.
@@ -124,44 +124,42 @@ pub struct Engine {
 }
 
 /// When each disk has something to say. One is asked again when it was given something, and when that time
-/// has come: a stack of many disks does not ask all of them at every event.
-struct Due {
-    /// By disk; [`NEVER`] of one with nothing under way, [`Instant::ZERO`] of one that ends things by itself.
-    at: Vec<Instant>,
-}
-
-/// No event is so late.
-const NEVER: Instant = Instant(u64::MAX);
+/// has come: a stack of many disks does not ask all of them at every event. At [`Instant::ZERO`] is one that
+/// was given something, and always one that ends things by itself.
+struct Due(Deadlines);
 
 impl Due {
     fn of(disks: &[Box<dyn Disk>]) -> Due {
-        Due { at: vec![Instant::ZERO; disks.len()] }
+        Due(Deadlines::new(disks.len(), Some(Instant::ZERO)))
     }
 
     /// The disk may have something to say.
     #[inline]
     fn ask(&mut self, disk: usize) {
-        self.at[disk] = Instant::ZERO;
+        self.0.set(disk, Some(Instant::ZERO));
     }
 
     /// The disk has said what it had to say for now.
     #[inline]
     fn heard(&mut self, disk: usize, from: &dyn Disk) {
-        self.at[disk] = match from.is_signalled() {
-            true => Instant::ZERO,
-            false => from.next_event().unwrap_or(NEVER),
-        };
+        self.0.set(disk, if from.is_signalled() { Some(Instant::ZERO) } else { from.next_event() });
     }
 
-    /// When the first disk has something to say; of those that are signalled as they say themselves.
+    /// When the first disk has something to say; of those that are to be asked as they say themselves.
     #[inline]
     fn next(&self, disks: &[Box<dyn Disk>]) -> Option<Instant> {
-        let of = |(disk, at): (usize, &Instant)| match *at {
-            Instant::ZERO => disks[disk].next_event(),
-            NEVER => None,
-            at => Some(at),
+        match self.0.earliest() {
+            Some(Instant::ZERO) => self.next_of_asked(disks),
+            at => at,
+        }
+    }
+
+    fn next_of_asked(&self, disks: &[Box<dyn Disk>]) -> Option<Instant> {
+        let of = |(index, disk): (usize, &Box<dyn Disk>)| match self.0.get(index) {
+            Some(Instant::ZERO) => disk.next_event(),
+            at => at,
         };
-        self.at.iter().enumerate().filter_map(of).min()
+        disks.iter().enumerate().filter_map(of).min()
     }
 }
 
@@ -317,10 +315,10 @@ impl Engine {
                 stack.handle_request(now, arrival, buffers);
                 progressed = true;
             }
-            for (index, disk) in disks.iter_mut().enumerate() {
-                if due.at[index] > now {
-                    continue;
-                }
+            let mut from = 0;
+            while let Some(index) = due.0.first_due(from, now) {
+                from = index + 1;
+                let disk = &mut disks[index];
                 while let Some(completion) = disk.poll(now, buffers) {
                     let disk = DiskId(index as u16);
                     stack.handle_disk_completion(now, disk, completion, buffers);

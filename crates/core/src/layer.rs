@@ -340,13 +340,13 @@ impl Context<'_> {
     /// Asks to be woken at `instant`, instead of at any instant asked for before.
     #[inline]
     pub fn wake_at(&mut self, instant: Instant) {
-        self.router.node_mut(self.node).wake = Some(instant);
+        self.router.wakes.set(usize::from(self.node.0), Some(instant));
     }
 
     /// Asks not to be woken.
     #[inline]
     pub fn cancel_wake(&mut self) {
-        self.router.node_mut(self.node).wake = None;
+        self.router.wakes.set(usize::from(self.node.0), None);
     }
 
     /// Operations of this layer that are in flight behind a port.

@@ -16,6 +16,7 @@ pub mod cache;
 pub mod checksums;
 pub mod command;
 pub mod counters;
+mod deadlines;
 pub mod disk;
 pub mod durability;
 pub mod engine;

@@ -4,6 +4,7 @@ use crate::activity::Activities;
 use crate::buffer::BufferSlice;
 use crate::command::{Command, CommandError, CommandId, CommandReply, CommandState, NodeStatus};
 use crate::counters::Counts;
+use crate::deadlines::Deadlines;
 use crate::disk::DiskOp;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -58,7 +59,6 @@ pub(crate) struct NodeState {
     pub stage: Stage,
     /// The nodes above have lost it.
     pub is_lost: bool,
-    pub wake: Option<Instant>,
     pub rng: Rng,
     pub counts: Counts,
 }
@@ -155,6 +155,8 @@ pub(crate) struct Router {
     /// The node of each disk.
     disks: Vec<NodeId>,
     in_flight: Slab<InFlight>,
+    /// When each node wants to be woken.
+    pub wakes: Deadlines,
     pub messages: VecDeque<Message>,
     pub disk_ops: VecDeque<(DiskId, DiskOp)>,
     pub command_replies: VecDeque<Said>,
@@ -187,6 +189,7 @@ impl Router {
             .collect();
         disks.sort_unstable_by_key(|(disk, _)| disk.0);
         Router {
+            wakes: Deadlines::new(nodes.len(), None),
             nodes,
             disks: disks.into_iter().map(|(_, node)| node).collect(),
             in_flight: Slab::default(),
@@ -264,9 +267,8 @@ impl Router {
     /// A layer could not come up without a node below that is lost.
     pub fn leave_out(&mut self, node: NodeId) {
         self.lose(node);
-        let state = self.node_mut(node);
-        state.stage = Stage::Absent;
-        state.wake = None;
+        self.node_mut(node).stage = Stage::Absent;
+        self.wakes.set(usize::from(node.0), None);
     }
 
     /// True of a layer that could not come up.

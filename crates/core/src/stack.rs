@@ -163,17 +163,17 @@ impl Stack {
     /// Wakes every layer whose deadline has passed. True when there was one.
     pub fn handle_wakeups(&mut self, now: Instant, buffers: &mut Buffers) -> bool {
         let mut woken = false;
-        for index in 0..self.layers.len() {
+        let mut from = 0;
+        while let Some(index) = self.router.wakes.first_due(from, now) {
+            from = index + 1;
+            self.router.wakes.set(index, None);
+            woken = true;
             let node = NodeId(index as u16);
-            if self.router.node(node).wake.is_some_and(|wake| wake <= now) {
-                self.router.node_mut(node).wake = None;
-                woken = true;
-                let layer = self.layers[index].as_mut();
-                if let Some(layer) = layer.filter(|_| !self.router.is_absent(node)) {
-                    layer.wake(&mut Context { now, node, router: &mut self.router, buffers });
-                }
-                self.deliver(now, buffers);
+            let layer = self.layers[index].as_mut();
+            if let Some(layer) = layer.filter(|_| !self.router.is_absent(node)) {
+                layer.wake(&mut Context { now, node, router: &mut self.router, buffers });
             }
+            self.deliver(now, buffers);
         }
         if self.router.marks.late_at.is_some_and(|at| at <= now) {
             self.router.marks.late_at = None;
@@ -201,7 +201,7 @@ impl Stack {
     /// When a layer next wants to be woken.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        let of_layers = self.router.nodes().iter().filter_map(|node| node.wake).min();
+        let of_layers = self.router.wakes.earliest();
         of_layers.into_iter().chain(self.router.marks.late_at).min()
     }
 

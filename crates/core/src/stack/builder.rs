@@ -104,7 +104,6 @@ impl StackBuilder {
             disk,
             stage: Stage::Down,
             is_lost: false,
-            wake: None,
             rng: Rng::new(self.seed, u64::from(node.0)),
             counts: Counts::default(),
         });

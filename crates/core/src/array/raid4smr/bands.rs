@@ -13,10 +13,22 @@ use alloc::vec::Vec;
 enum OfHome {
     /// One behind the other from its first block.
     Plain,
-    /// Each from a track of the disk.
-    Tracks { starts: Vec<u64>, tracks: Arc<TrackTable> },
+    /// Each from a track of the disk, which has so many blocks. Homes on equal disks share the list.
+    Tracks { starts: Arc<[u64]>, tracks: Arc<TrackTable>, blocks: BlockCount },
     /// Its zones, and how many of them need not be written in sequence.
     Zones { zone_blocks: u64, conventional: u64 },
+}
+
+impl OfHome {
+    /// Where bands of a disk of such tracks start, if this home is on an equal one.
+    fn starts_on(&self, on: &TrackTable, of: BlockCount) -> Option<Arc<[u64]>> {
+        match self {
+            OfHome::Tracks { starts, tracks, blocks } if **tracks == *on && *blocks == of => {
+                Some(Arc::clone(starts))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The bands of all homes. All are equally long, so that any band row can take the place of any other.
@@ -54,7 +66,7 @@ impl HomeBands {
             band_rows: u64::MAX,
         };
         for (home, geometry) in homes.iter().enumerate() {
-            let (of_home, count) = of_home(settings, geometry, band_blocks, home)?;
+            let (of_home, count) = of_home(settings, geometry, band_blocks, &bands.homes)?;
             if count < 2 {
                 return Err(Raid4SmrError::ShortHome {
                     home,
@@ -141,12 +153,12 @@ impl HomeBands {
     }
 }
 
-/// The bands of a home and how many there are.
+/// The bands of a home behind those `before` it, and how many there are.
 fn of_home(
     settings: &Raid4SmrSettings,
     geometry: &Geometry,
     band_blocks: u64,
-    home: usize,
+    before: &[OfHome],
 ) -> Result<(OfHome, u64), Raid4SmrError> {
     if geometry.refuses_random_writes()
         && let Some(zones) = geometry.zones.as_deref()
@@ -159,10 +171,14 @@ fn of_home(
     match settings.bands {
         BandSource::Assumed => Ok((OfHome::Plain, geometry.blocks.0 / band_blocks)),
         BandSource::OfDisk => {
+            let home = before.len();
             let tracks = geometry.tracks.as_ref().ok_or(Raid4SmrError::NoTracks { home })?;
-            let starts = on_tracks(tracks, geometry.blocks.0, band_blocks);
+            let blocks = geometry.blocks;
+            let of_equal_disk = before.iter().find_map(|other| other.starts_on(tracks, blocks));
+            let starts =
+                of_equal_disk.unwrap_or_else(|| on_tracks(tracks, blocks.0, band_blocks).into());
             let count = starts.len() as u64;
-            Ok((OfHome::Tracks { starts, tracks: Arc::clone(tracks) }, count))
+            Ok((OfHome::Tracks { starts, tracks: Arc::clone(tracks), blocks }, count))
         }
     }
 }
