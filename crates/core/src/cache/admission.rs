@@ -5,21 +5,22 @@ use super::entries::{Flag, NONE};
 use super::jobs::{Event, JobKind, Waiter};
 use super::policy::{AccessKind, PolicyEvents};
 use super::settings::CacheMode;
-use super::slots::SlotWaiter;
+use super::slots::{SlotWaiter, Wish};
 use crate::counters::Counter;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Operation, Request};
 use crate::units::{BlockCount, Lba};
 
-/// The job that is being put together from the blocks of a request, and what the next block must
-/// be to join it.
+/// Blocks of a write from which on it takes new places for what it writes again, one behind the other. A
+/// shorter one lets its blocks stay among their neighbours.
+const REWRITTEN_RUN_MIN: u64 = 8;
+
+/// The job that is being put together from the blocks of a request.
 #[derive(Clone, Copy)]
 struct Run {
     job: u32,
     kind: JobKind,
-    /// The slot that adjoins the run in flash.
-    next_slot: u32,
 }
 
 /// A host request on its way through the blocks.
@@ -29,6 +30,8 @@ struct Admission {
     run: Option<Run>,
     /// The destage that the next evicted block may join.
     destage: Option<u32>,
+    /// The slot that the block before was given.
+    last_slot: Option<u32>,
     hits: u64,
     events: PolicyEvents,
 }
@@ -41,6 +44,7 @@ impl Admission {
             host,
             run: None,
             destage: None,
+            last_slot: None,
             hits: 0,
             events: PolicyEvents::default(),
         }
@@ -48,6 +52,15 @@ impl Admission {
 
     fn lba(&self, index: u64) -> Lba {
         Lba(self.request.extent.start.0 + index)
+    }
+
+    /// Where the block at `index` should lie, when those from it on belong together and the one before it is at
+    /// `before`.
+    #[inline]
+    fn wish_of_run(&self, index: u64, before: Option<u32>) -> Wish {
+        let rest = self.request.extent.blocks.0 - index;
+        let rest = rest.min(u64::from(u32::MAX)) as u32;
+        before.map_or(Wish::Run(rest), |slot| Wish::Behind(slot, rest))
     }
 }
 
@@ -242,7 +255,9 @@ impl Cache {
         self.make_room(&mut admission.destage, &mut admission.events, ctx);
         let lba = admission.lba(index);
         let id = self.add_entry(lba);
-        let slot = self.slots.take();
+        let wish = self.wish_of_newcomer(admission, index);
+        let slot = self.slots.take(wish);
+        admission.last_slot = slot;
         let entry = self.entries.get_mut(id);
         match slot {
             Some(slot) => entry.slot = slot,
@@ -254,6 +269,33 @@ impl Cache {
         self.replacement.cached_blocks += 1;
         self.replacement.policy.on_insert(id, lba, kind, &mut admission.events);
         id
+    }
+
+    /// Where a block that comes in should lie: behind the one before it, or where the rest of the request can.
+    #[inline]
+    fn wish_of_newcomer(&self, admission: &Admission, index: u64) -> Wish {
+        let before = match admission.last_slot {
+            None => admission.lba(index).0.checked_sub(1).and_then(|lba| self.slot_of(Lba(lba))),
+            last => last,
+        };
+        admission.wish_of_run(index, before)
+    }
+
+    /// Where a block should lie that is written again to a fresh slot, and lies in its `own` one.
+    #[inline]
+    fn wish_of_rewritten(&self, admission: &Admission, index: u64, own: u32) -> Wish {
+        if admission.request.extent.blocks.0 >= REWRITTEN_RUN_MIN {
+            return admission.wish_of_run(index, admission.last_slot);
+        }
+        // The other one of its pair.
+        let neighbour = self.slot_of(Lba(admission.lba(index).0 ^ 1));
+        Wish::Beside(neighbour.unwrap_or(own))
+    }
+
+    #[inline]
+    fn slot_of(&self, lba: Lba) -> Option<u32> {
+        let slot = self.entries.get(self.cached_entry(lba)?).slot;
+        (slot != NONE).then_some(slot)
     }
 
     /// A new entry as the newest of its block, which waits for an older one to go.
@@ -283,8 +325,8 @@ impl Cache {
     ) {
         let entry = self.entries.get_mut(id);
         entry.pins += 1;
-        let (slot, busy) = (entry.slot, entry.writes > 0);
-        let job = self.join_run(admission, JobKind::FlashRead, index, slot, busy, ctx);
+        let busy = entry.writes > 0;
+        let job = self.join_run(admission, JobKind::FlashRead, index, busy, ctx);
         self.jobs.get_mut(job).entries.push(id);
         if busy {
             self.block_on(job, id, Event::Written);
@@ -314,9 +356,11 @@ impl Cache {
         }
         let slot = entry.slot;
         let alone = busy || slotless || unavailable;
-        let job = self.join_run(admission, kind, index, slot, alone, ctx);
+        let job = self.join_run(admission, kind, index, alone, ctx);
         if takes_slot {
-            self.take_write_slot(job, id, hit);
+            let wish = hit.then(|| self.wish_of_rewritten(admission, index, slot));
+            let slot = self.take_write_slot(job, id, wish);
+            admission.last_slot = slot.or(admission.last_slot);
         }
         self.jobs.get_mut(job).entries.push(id);
         if busy {
@@ -337,7 +381,7 @@ impl Cache {
         newcomer: Option<u32>,
         ctx: &mut Context<'_>,
     ) {
-        let job = self.join_run(admission, JobKind::MissRead, index, NONE, false, ctx);
+        let job = self.join_run(admission, JobKind::MissRead, index, false, ctx);
         let Some(id) = newcomer else {
             self.wait_for_reset(job, Extent { start: admission.lba(index), blocks: BlockCount(1) });
             if let Some(leaving) = self.entries.find(admission.lba(index)) {
@@ -360,23 +404,20 @@ impl Cache {
     }
 
     /// The job that the block at `index` of the request belongs to: the one being put together
-    /// when the block adjoins it, or else a new one. A run of blocks is one operation.
+    /// when that does the same, or else a new one.
     #[inline]
     fn join_run(
         &mut self,
         admission: &mut Admission,
         kind: JobKind,
         index: u64,
-        slot: u32,
         alone: bool,
         ctx: &mut Context<'_>,
     ) -> u32 {
-        if let Some(run) = &mut admission.run
+        if let Some(run) = &admission.run
             && run.kind == kind
             && !alone
-            && (run.next_slot == slot || matches!(kind, JobKind::MissRead | JobKind::FreshWrite))
         {
-            run.next_slot = slot.wrapping_add(1);
             let job = self.jobs.get_mut(run.job);
             job.extent.blocks.0 += 1;
             job.buffer.blocks += 1;
@@ -389,7 +430,7 @@ impl Cache {
         self.jobs.get_mut(job).extent =
             Extent { start: admission.lba(index), blocks: BlockCount(1) };
         self.jobs.get_mut(job).buffer = request.buffer.part(index, 1);
-        admission.run = Some(Run { job, kind, next_slot: slot.wrapping_add(1) });
+        admission.run = Some(Run { job, kind });
         job
     }
 

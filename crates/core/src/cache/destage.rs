@@ -178,7 +178,7 @@ impl Cache {
         self.destages.begin();
         let blocks = self.jobs.get(id).extent.blocks;
         self.jobs.get_mut(id).buffer = ctx.allocate(blocks);
-        let issued = self.issue_flash_runs(id, Operation::Read, Flag::HoldsData, ctx);
+        let issued = self.issue_flash_runs(id, Operation::Read, Some(Flag::HoldsData), ctx);
         let awaited = self.await_durable_copy(id, ctx);
         let job = self.jobs.get_mut(id);
         job.outstanding = issued + u32::from(awaited);

@@ -18,6 +18,7 @@ mod destage;
 mod destage_queue;
 mod durable;
 mod entries;
+mod free_slots;
 mod host_writes;
 mod jobs;
 mod left_below;
@@ -112,6 +113,7 @@ impl Cache {
         backing: &Geometry,
     ) -> Result<(Cache, Geometry), CacheSettingsError> {
         let slots = settings.check(flash, backing)?;
+        let spare = settings.spare_slots(slots, flash);
         let mut geometry = backing.clone();
         geometry.blocks = settings.served_blocks(backing.blocks);
         geometry.zones = None;
@@ -122,7 +124,7 @@ impl Cache {
             backing_blocks: geometry.blocks.0,
             replacement: Replacement::new(policy),
             entries: Entries::new(),
-            slots: Slots::new(slots, settings.staging_slots(), journal.area.end().0),
+            slots: Slots::new(slots + spare, settings.staging_slots(), spare, journal.area.end().0),
             jobs: Jobs::default(),
             hosts: Hosts::default(),
             waits: Waits::default(),

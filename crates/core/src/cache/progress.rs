@@ -82,16 +82,15 @@ impl Cache {
                 _ => self.read_where_it_is(id, ctx),
             };
         }
-        let (operation, blocks, buffer) = (job.operation, job.extent.blocks, job.buffer);
-        let (port, place) = match job.kind {
-            JobKind::MissRead => (Cache::BACKING, job.extent),
-            _ => {
-                let first = self.entries.get(job.entries[0]).slot;
-                (Cache::FLASH, self.slots.place(first, blocks.0))
+        let (kind, operation, place) = (job.kind, job.operation, (job.extent, job.buffer));
+        let issued = match kind {
+            JobKind::MissRead => {
+                self.issue(id, Cache::BACKING, operation, place, ctx);
+                1
             }
+            _ => self.issue_flash_runs(id, operation, None, ctx),
         };
-        self.jobs.get_mut(id).outstanding = 1;
-        self.issue(id, port, operation, (place, buffer), ctx);
+        self.jobs.get_mut(id).outstanding = issued;
     }
 
     /// Nothing holds a write to fresh slots up, unless something went wrong meanwhile.
@@ -126,12 +125,13 @@ impl Cache {
     }
 
     /// Issues one operation for each run of adjoining slots under the entries of a job that
-    /// `wanted` holds for, the buffer in the order of the entries. Returns how many.
+    /// `wanted` holds for, all of them where it is none, the buffer in the order of the entries. Returns
+    /// how many.
     pub(super) fn issue_flash_runs(
         &mut self,
         id: u32,
         operation: Operation,
-        wanted: Flag,
+        wanted: Option<Flag>,
         ctx: &mut Context<'_>,
     ) -> u32 {
         let entries = self.jobs.take_entries(id);
@@ -156,11 +156,11 @@ impl Cache {
     }
 
     /// How many of the first entries have the property and adjoin in flash.
-    fn run_in_flash(&self, entries: &[u32], wanted: Flag) -> usize {
+    fn run_in_flash(&self, entries: &[u32], wanted: Option<Flag>) -> usize {
         let first = u64::from(self.entries.get(entries[0]).slot);
         let adjoins = |(at, id): &(u64, &u32)| {
             let entry = self.entries.get(**id);
-            entry.is(wanted) && u64::from(entry.slot) == first + at
+            wanted.is_none_or(|flag| entry.is(flag)) && u64::from(entry.slot) == first + at
         };
         (0..).zip(entries).take_while(adjoins).count()
     }
@@ -321,7 +321,7 @@ impl Cache {
             job.host = NONE;
             job.buffer = own;
             job.entries = entries;
-            let issued = self.issue_flash_runs(id, Operation::WRITE, Flag::Cached, ctx);
+            let issued = self.issue_flash_runs(id, Operation::WRITE, Some(Flag::Cached), ctx);
             self.jobs.get_mut(id).outstanding = issued;
         }
         if error.is_some() {
@@ -384,13 +384,13 @@ impl Cache {
     pub(super) fn give_out_slot(&mut self, slot: u32, ctx: &mut Context<'_>) {
         match self.slots.free(slot) {
             None => {}
-            Some(SlotWaiter::Entry(newcomer)) => {
+            Some((SlotWaiter::Entry(newcomer), slot)) => {
                 let entry = self.entries.get_mut(newcomer);
                 entry.slot = slot;
                 entry.clear(Flag::AwaitsSlot);
                 self.notify(newcomer, Event::Slotted, None, ctx);
             }
-            Some(SlotWaiter::Job(job)) => self.grant_slot(job, slot, ctx),
+            Some((SlotWaiter::Job(job), slot)) => self.grant_slot(job, slot, ctx),
         }
     }
 

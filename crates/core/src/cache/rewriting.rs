@@ -347,7 +347,7 @@ impl Cache {
             return self.queue_write(id);
         }
         self.jobs.get_mut(id).kind = JobKind::Fill;
-        let issued = self.issue_flash_runs(id, Operation::WRITE, Flag::Leaving, ctx);
+        let issued = self.issue_flash_runs(id, Operation::WRITE, Some(Flag::Leaving), ctx);
         self.jobs.get_mut(id).outstanding = issued;
     }
 

@@ -24,6 +24,8 @@ const SLOTS_MAX: u64 = u32::MAX as u64 - 2;
 
 /// Slots that a durable cache has beyond its capacity and its destages, at least.
 const SPARE_SLOTS_MIN: u64 = 8;
+/// The share of its capacity that a cache which keeps no journal has in spare slots: one by this.
+const SPARE_DIVISOR: u64 = 8;
 /// Smallest ring of journal blocks.
 const RING_BLOCKS_MIN: u64 = 8;
 
@@ -114,6 +116,17 @@ impl CacheSettings {
             PolicySettings::ZoneLru(settings) => settings.staging_blocks,
             _ => 0,
         }
+    }
+
+    /// Slots beyond those that `slots` counts, as far as the flash has room for them: an eighth of the capacity. The
+    /// free slots are many enough then that blocks which come together mostly find places that adjoin. No more
+    /// blocks are on their way out for it. A durable cache has none, for its images have no room for them, nor has a buffer of zones, which leave whole.
+    pub(super) fn spare_slots(&self, slots: u32, flash: &Geometry) -> u32 {
+        if self.durability.is_some() || self.staging_slots() > 0 {
+            return 0;
+        }
+        let room = (flash.blocks.0 - u64::from(slots)).min(SLOTS_MAX - u64::from(slots));
+        room.min(self.capacity_blocks / SPARE_DIVISOR) as u32
     }
 
     /// True of a buffer that takes writes while nobody below does. It sends a flush below only where

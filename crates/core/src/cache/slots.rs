@@ -1,5 +1,6 @@
 //! Which flash slots are free, and who waits for one.
 
+use super::free_slots::FreeSlots;
 use crate::extent::Extent;
 use alloc::collections::VecDeque;
 
@@ -14,18 +15,30 @@ pub(super) struct Slots {
     staging: Pool,
 }
 
-/// Slots of one pool. Those never used come first and in order, then freed ones in the order of their
-/// freeing, so that blocks that come together, or whose predecessors left together, lie together and
-/// move in one operation.
+/// Slots of one pool, and who waits for one.
 #[derive(Debug)]
 struct Pool {
     /// First slot, and the one behind the last.
     first: u32,
     end: u32,
-    /// First slot that was never used.
-    fresh: u32,
-    freed: VecDeque<u32>,
+    free: FreeSlots,
+    /// Slots that are taken, and how many may be.
+    taken: u32,
+    taken_max: u32,
+    /// What the one got who waited last, as long as others wait.
+    last_granted: Option<u32>,
     waiting: VecDeque<SlotWaiter>,
+}
+
+/// Where a slot should lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wish {
+    /// Where so many blocks can lie one behind the other.
+    Run(u32),
+    /// Behind this slot, or else where so many blocks can.
+    Behind(u32, u32),
+    /// Near this slot.
+    Beside(u32),
 }
 
 /// Who waits for a slot.
@@ -38,42 +51,62 @@ pub(super) enum SlotWaiter {
 }
 
 impl Pool {
-    fn new(first: u32, end: u32) -> Pool {
-        Pool { first, end, fresh: first, freed: VecDeque::new(), waiting: VecDeque::new() }
+    fn new(first: u32, end: u32, taken_max: u32) -> Pool {
+        let free = FreeSlots::new(first, end);
+        Pool { first, end, free, taken: 0, taken_max, last_granted: None, waiting: VecDeque::new() }
     }
 
     #[inline]
-    fn take(&mut self) -> Option<u32> {
-        if !self.waiting.is_empty() {
-            return None;
-        }
-        if self.fresh < self.end {
-            self.fresh += 1;
-            return Some(self.fresh - 1);
-        }
-        self.freed.pop_front()
+    fn has_free(&self) -> bool {
+        self.waiting.is_empty() && self.taken < self.taken_max
     }
 
-    fn free(&mut self, slot: u32) -> Option<SlotWaiter> {
-        let waiter = self.waiting.pop_front();
-        if waiter.is_none() {
-            self.freed.push_back(slot);
+    #[inline]
+    fn take(&mut self, wish: Wish) -> Option<u32> {
+        if !self.has_free() {
+            return None;
         }
-        waiter
+        self.taken += 1;
+        match wish {
+            Wish::Run(blocks) => self.free.take_first(blocks),
+            Wish::Behind(slot, blocks) => {
+                self.free.take_behind(slot).or_else(|| self.free.take_first(blocks))
+            }
+            Wish::Beside(slot) if slot < self.end => {
+                self.free.take_beside(slot).or_else(|| self.free.take_first(1))
+            }
+            Wish::Beside(_) => self.free.take_first(1),
+        }
+    }
+
+    /// Frees a slot. Whoever has waited longest gets one, not always the same: those who wait belong together.
+    fn free(&mut self, slot: u32) -> Option<(SlotWaiter, u32)> {
+        self.free.put(slot);
+        let waiting = self.waiting.len() as u32;
+        let Some(waiter) = self.waiting.pop_front() else {
+            self.taken -= 1;
+            return None;
+        };
+        let behind = self.last_granted.and_then(|last| self.free.take_behind(last));
+        let slot = behind.or_else(|| self.free.take_first(waiting)).unwrap_or(slot);
+        self.last_granted = (waiting > 1).then_some(slot);
+        Some((waiter, slot))
     }
 
     fn restore(&mut self, used: impl Fn(u32) -> bool) {
-        self.fresh = (self.first..self.end).rfind(|slot| used(*slot)).map_or(self.first, |s| s + 1);
-        self.freed = (self.first..self.fresh).filter(|slot| !used(*slot)).collect();
+        self.taken = (self.first..self.end).filter(|slot| used(*slot)).count() as u32;
+        self.free.restore(used);
     }
 }
 
 impl Slots {
     /// Free slots from block `base` of the flash on: `total` in all, of which the last `staging` are
-    /// for zones that are put together.
-    pub fn new(total: u32, staging: u32, base: u64) -> Slots {
+    /// for zones that are put together. So many of the others, the `spare` ones, are never taken at once with the
+    /// rest: they only let newcomers choose.
+    pub fn new(total: u32, staging: u32, spare: u32, base: u64) -> Slots {
         let cached = total - staging;
-        Slots { base, cached: Pool::new(0, cached), staging: Pool::new(cached, total) }
+        let cached_pool = Pool::new(0, cached, cached - spare);
+        Slots { base, cached: cached_pool, staging: Pool::new(cached, total, staging) }
     }
 
     /// How many slots there are.
@@ -94,19 +127,18 @@ impl Slots {
 
     /// A free slot for a cached block. `None` when there is none, or when somebody else waits already.
     #[inline]
-    pub fn take(&mut self) -> Option<u32> {
-        self.cached.take()
+    pub fn take(&mut self, wish: Wish) -> Option<u32> {
+        self.cached.take(wish)
     }
 
     /// The same for a block of a zone that is put together.
     pub fn take_staging(&mut self) -> Option<u32> {
-        self.staging.take()
+        self.staging.take(Wish::Run(1))
     }
 
     /// True when [`take`](Self::take) would give one.
     pub fn has_free(&self) -> bool {
-        let Pool { fresh, end, freed, waiting, .. } = &self.cached;
-        waiting.is_empty() && (fresh < end || !freed.is_empty())
+        self.cached.has_free()
     }
 
     /// True for a slot in which a block of a zone is put that is to be rewritten.
@@ -137,9 +169,9 @@ impl Slots {
         }
     }
 
-    /// Frees a slot. Returns who gets it instead, when somebody waits.
+    /// Frees a slot. Returns who gets one, and which, when somebody waits.
     #[inline]
-    pub fn free(&mut self, slot: u32) -> Option<SlotWaiter> {
+    pub fn free(&mut self, slot: u32) -> Option<(SlotWaiter, u32)> {
         match slot < self.staging.first {
             true => self.cached.free(slot),
             false => self.staging.free(slot),

@@ -5,7 +5,7 @@ use crate::buffer::BufferSlice;
 use crate::cache::Cache;
 use crate::cache::entries::{Flag, NONE};
 use crate::cache::jobs::JobKind;
-use crate::cache::slots::SlotWaiter;
+use crate::cache::slots::{SlotWaiter, Wish};
 use crate::durability::Lsn;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -18,24 +18,33 @@ use core::mem;
 
 impl Cache {
     /// A host write is about to name another entry, and takes a slot for it: the entry's own, when
-    /// it has just come in, or else a fresh one.
+    /// it has just come in and there is no `wish`, or else a fresh one. Returns it, if there is one.
     ///
     /// Slots are taken here, in the order of admission, and not when the write is issued: so whoever
     /// waits for one waits only for what was decided earlier.
-    pub(in crate::cache) fn take_write_slot(&mut self, id: u32, entry: u32, hit: bool) {
-        let own = self.entries.get(entry).slot;
-        let slot = if hit { self.slots.take() } else { Some(own) };
+    pub(in crate::cache) fn take_write_slot(
+        &mut self,
+        id: u32,
+        entry: u32,
+        wish: Option<Wish>,
+    ) -> Option<u32> {
+        let slot = match wish {
+            None => Some(self.entries.get(entry).slot),
+            Some(wish) => self.slots.take(wish),
+        };
         let is_first = self.jobs.get(id).entries.is_empty();
         let write = self.host_writes.fresh(id);
         if is_first {
             write.begin();
         }
         if let Some(slot) = slot {
-            return write.slots.push(slot);
+            write.slots.push(slot);
+            return Some(slot).filter(|slot| *slot != NONE);
         }
         assert!(is_first, "a run of blocks in which one waits for a slot");
         self.jobs.get_mut(id).blocked += 1;
         self.slots.wait(SlotWaiter::Job(id));
+        None
     }
 
     /// A host write gets the slot it has waited for.

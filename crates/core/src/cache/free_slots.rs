@@ -1,0 +1,244 @@
+//! Free slots, given out so that blocks which belong together lie together.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Stands for no window.
+const NONE: u32 = u32::MAX;
+
+/// Slots of a window: the bits of a word.
+const WINDOW_SLOTS: u32 = u64::BITS;
+
+/// The free slots among those from `first` to `end`.
+///
+/// Slots are divided into *windows*. Each has a word of bits, one for each free slot, and stands in the list of
+/// the longest run of free slots that it has. So the best place for a run of blocks is found at once:
+/// a window whose longest run is as long as the blocks need, or hardly longer.
+#[derive(Debug)]
+pub(super) struct FreeSlots {
+    first: u32,
+    end: u32,
+    /// By window: a bit for each free slot.
+    free: Vec<u64>,
+    /// By window: the windows before and behind it in its list.
+    links: Vec<[u32; 2]>,
+    /// By window: its longest run of free slots, which is the number of its list; 0 of one that is full, which is
+    /// in none.
+    listed: Vec<u8>,
+    /// By list: its first window.
+    heads: [u32; WINDOW_SLOTS as usize + 1],
+    /// A bit for each list that is not empty, by its number.
+    lists: u128,
+}
+
+const BEFORE: usize = 0;
+const BEHIND: usize = 1;
+
+impl FreeSlots {
+    /// All slots from `first` to `end` are free.
+    pub fn new(first: u32, end: u32) -> FreeSlots {
+        let windows = (end - first).div_ceil(WINDOW_SLOTS) as usize;
+        let mut slots = FreeSlots {
+            first,
+            end,
+            free: vec![0; windows],
+            links: vec![[NONE; 2]; windows],
+            listed: vec![0; windows],
+            heads: [NONE; WINDOW_SLOTS as usize + 1],
+            lists: 0,
+        };
+        slots.restore(|_| false);
+        slots
+    }
+
+    /// Makes exactly the slots for which `used` holds taken ones.
+    pub fn restore(&mut self, used: impl Fn(u32) -> bool) {
+        self.listed.fill(0);
+        self.heads.fill(NONE);
+        self.lists = 0;
+        // The first window comes first in its list.
+        for window in (0..self.free.len() as u32).rev() {
+            let start = self.first + window * WINDOW_SLOTS;
+            let slots = start..self.end.min(start.saturating_add(WINDOW_SLOTS));
+            let bits = slots.filter(|slot| !used(*slot)).map(|slot| 1 << (slot - start));
+            self.free[window as usize] = bits.sum();
+            self.list(window);
+        }
+    }
+
+    /// A slot for the first of so many blocks that belong together: a window that has room for all of them,
+    /// and the least of such, or the one with most room.
+    pub fn take_first(&mut self, blocks: u32) -> Option<u32> {
+        if self.lists == 0 {
+            return None;
+        }
+        let wanted = blocks.clamp(1, WINDOW_SLOTS);
+        let enough = self.lists >> wanted << wanted;
+        let list = match enough {
+            0 => u128::BITS - 1 - self.lists.leading_zeros(),
+            _ => enough.trailing_zeros(),
+        };
+        let window = self.heads[list as usize];
+        let free = self.free[window as usize];
+        let run = wanted.min(list);
+        Some(self.take(window, starts_of_runs(free, run).trailing_zeros()))
+    }
+
+    /// The slot behind another one, if it is free.
+    pub fn take_behind(&mut self, slot: u32) -> Option<u32> {
+        let next = slot + 1;
+        if next >= self.end {
+            return None;
+        }
+        let (window, at) = self.place_of(next);
+        (self.free[window as usize] >> at & 1 == 1).then(|| self.take(window, at))
+    }
+
+    /// A slot of the window of another one: the nearest one behind it, else before it.
+    pub fn take_beside(&mut self, slot: u32) -> Option<u32> {
+        let (window, at) = self.place_of(slot);
+        let free = self.free[window as usize];
+        let behind = free >> at << at;
+        match (free, behind) {
+            (0, _) => None,
+            (_, 0) => Some(self.take(window, u64::BITS - 1 - free.leading_zeros())),
+            _ => Some(self.take(window, behind.trailing_zeros())),
+        }
+    }
+
+    /// The slot is free again.
+    pub fn put(&mut self, slot: u32) {
+        let (window, at) = self.place_of(slot);
+        debug_assert!(self.free[window as usize] >> at & 1 == 0, "slot {slot} is free already");
+        self.free[window as usize] |= 1 << at;
+        self.list(window);
+    }
+
+    /// The window of a slot, and which of its slots it is.
+    #[inline]
+    fn place_of(&self, slot: u32) -> (u32, u32) {
+        let at = slot - self.first;
+        (at / WINDOW_SLOTS, at % WINDOW_SLOTS)
+    }
+
+    fn take(&mut self, window: u32, at: u32) -> u32 {
+        self.free[window as usize] &= !(1 << at);
+        self.list(window);
+        self.first + window * WINDOW_SLOTS + at
+    }
+
+    /// Puts a window into the list that it belongs to by now.
+    fn list(&mut self, window: u32) {
+        let to = longest_run(self.free[window as usize]) as u8;
+        let from = self.listed[window as usize];
+        if from == to {
+            return;
+        }
+        if from > 0 {
+            let [before, behind] = self.links[window as usize];
+            match before {
+                NONE => self.heads[usize::from(from)] = behind,
+                _ => self.links[before as usize][BEHIND] = behind,
+            }
+            if behind != NONE {
+                self.links[behind as usize][BEFORE] = before;
+            }
+            if self.heads[usize::from(from)] == NONE {
+                self.lists &= !(1 << from);
+            }
+        }
+        self.listed[window as usize] = to;
+        if to > 0 {
+            let head = core::mem::replace(&mut self.heads[usize::from(to)], window);
+            self.links[window as usize] = [NONE, head];
+            if head != NONE {
+                self.links[head as usize][BEFORE] = window;
+            }
+            self.lists |= 1 << to;
+        }
+    }
+}
+
+/// How many set bits adjoin at most.
+#[inline]
+fn longest_run(mut bits: u64) -> u32 {
+    if bits == u64::MAX {
+        return u64::BITS;
+    }
+    let mut longest = 0;
+    while bits != 0 {
+        bits &= bits << 1;
+        longest += 1;
+    }
+    longest
+}
+
+/// A bit for each place from which on so many set bits adjoin.
+#[inline]
+fn starts_of_runs(bits: u64, length: u32) -> u64 {
+    (1..length).fold(bits, |starts, _| starts & starts >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn runs_of_bits_are_found() {
+        assert_eq!([0, 1, 0b1011, u64::MAX, u64::MAX >> 1].map(longest_run), [0, 1, 2, 64, 63]);
+        assert_eq!(starts_of_runs(0b1110_1100, 2), 0b0110_0100);
+        assert_eq!(starts_of_runs(0b1110_1100, 3), 0b0010_0000);
+    }
+
+    #[test]
+    fn a_run_takes_the_least_room_that_is_enough() {
+        let mut slots = FreeSlots::new(10, 10 + 4 * 64);
+        let run = |slots: &mut FreeSlots, blocks: u32| {
+            let mut last = slots.take_first(blocks).expect("a free slot");
+            let first = last;
+            (1..blocks).for_each(|_| last = slots.take_behind(last).expect("the slot behind"));
+            first
+        };
+        assert_eq!([40, 24, 16, 48].map(|blocks| run(&mut slots, blocks)), [10, 50, 74, 90]);
+        assert_eq!(slots.take_first(64), Some(138));
+        assert_eq!(slots.take_first(63), Some(139), "of the run that has begun");
+        assert_eq!(slots.take_beside(20), None, "its window is full");
+        assert_eq!(slots.take_beside(150), Some(150));
+        assert_eq!(slots.take_behind(201), Some(202), "of the next window");
+        // The longest run, where none is as long.
+        assert_eq!(slots.take_first(64), Some(203));
+    }
+
+    #[test]
+    fn each_slot_is_given_out_once() {
+        let mut rng = Rng::new(7, 0);
+        for _ in 0..3 {
+            let mut slots = FreeSlots::new(5, 205);
+            let mut taken: Vec<u32> = Vec::new();
+            for _ in 0..5000 {
+                if rng.below(3) == 0 && !taken.is_empty() {
+                    let slot = taken.swap_remove(rng.below(taken.len() as u64) as usize);
+                    slots.put(slot);
+                    continue;
+                }
+                let near = 5 + rng.below(200) as u32;
+                let slot = match rng.below(3) {
+                    0 => slots.take_first(1 + rng.below(80) as u32),
+                    1 => slots.take_behind(near),
+                    _ => slots.take_beside(near),
+                };
+                if let Some(slot) = slot {
+                    assert!((5..205).contains(&slot) && !taken.contains(&slot), "slot {slot}");
+                    taken.push(slot);
+                }
+                assert_eq!(slots.lists == 0, taken.len() == 200);
+            }
+            let mut others = FreeSlots::new(5, 205);
+            others.restore(|slot| taken.contains(&slot));
+            let rest: Vec<u32> = core::iter::from_fn(|| others.take_first(1)).collect();
+            assert_eq!(rest.len() + taken.len(), 200);
+            assert!(rest.iter().all(|slot| !taken.contains(slot)));
+        }
+    }
+}
