@@ -96,6 +96,11 @@ struct FlashUse {
     /// again, so that it never has to write over data that may still be needed; then those in which
     /// zones are put together.
     slots: u64,
+    /// Behind these, where there is room: an eighth of the capacity. The free slots are many enough then that
+    /// blocks which come together mostly find places that adjoin. No more blocks are on their way out for it.
+    /// A durable cache has none, for its images have no room for them, nor has a buffer of zones, which leave
+    /// whole.
+    spare: u64,
 }
 
 impl CacheSettings {
@@ -106,7 +111,7 @@ impl CacheSettings {
 
     /// Blocks of flash that the cache uses.
     pub fn flash_blocks(&self) -> BlockCount {
-        let FlashUse { journal, slots } = self.flash_use();
+        let FlashUse { journal, slots, .. } = self.flash_use();
         BlockCount(journal.saturating_add(slots))
     }
 
@@ -118,15 +123,11 @@ impl CacheSettings {
         }
     }
 
-    /// Slots beyond those that `slots` counts, as far as the flash has room for them: an eighth of the capacity. The
-    /// free slots are many enough then that blocks which come together mostly find places that adjoin. No more
-    /// blocks are on their way out for it. A durable cache has none, for its images have no room for them, nor has a buffer of zones, which leave whole.
+    /// The spare slots beyond those that `slots` counts, as far as the flash has room for them.
     pub(super) fn spare_slots(&self, slots: u32, flash: &Geometry) -> u32 {
-        if self.durability.is_some() || self.staging_slots() > 0 {
-            return 0;
-        }
-        let room = (flash.blocks.0 - u64::from(slots)).min(SLOTS_MAX - u64::from(slots));
-        room.min(self.capacity_blocks / SPARE_DIVISOR) as u32
+        let slots = u64::from(slots);
+        let room = (flash.blocks.0 - slots).min(SLOTS_MAX - slots);
+        room.min(self.flash_use().spare) as u32
     }
 
     /// True of a buffer that takes writes while nobody below does. It sends a flush below only where
@@ -141,12 +142,16 @@ impl CacheSettings {
         let slots = self.capacity_blocks.saturating_add(destages);
         let slots = slots.saturating_add(u64::from(self.staging_slots()));
         let Some(durability) = self.durability else {
-            return FlashUse { journal: 0, slots };
+            let spare = match self.staging_slots() {
+                0 => self.capacity_blocks / SPARE_DIVISOR,
+                _ => 0,
+            };
+            return FlashUse { journal: 0, slots, spare };
         };
         let slots = slots.saturating_add(destages.max(SPARE_SLOTS_MIN));
         let checkpoint = checkpoint_blocks(slots.min(SLOTS_MAX));
         let journal = JournalSettings::area_blocks_for(checkpoint, durability.ring_blocks);
-        FlashUse { journal, slots }
+        FlashUse { journal, slots, spare: 0 }
     }
 
     /// Blocks that the cache serves over a backing of `backing` blocks.
@@ -157,7 +162,7 @@ impl CacheSettings {
     /// The area of the journal at the start of `flash`, a device of which `port` is the port; empty
     /// where nothing outlives a crash.
     pub(super) fn journal_settings(&self, flash: &Geometry, port: Port) -> JournalSettings {
-        let FlashUse { journal, slots } = self.flash_use();
+        let FlashUse { journal, slots, .. } = self.flash_use();
         JournalSettings {
             layer: LayerKind::Cache,
             port,
