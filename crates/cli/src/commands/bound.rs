@@ -8,7 +8,7 @@ use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
-use imbrex_sim::experiment::{Bound, BoundOptions, Case, Task, Workload};
+use imbrex_sim::experiment::{Bound, BoundOptions, Case, Kept, Task, Workload};
 use imbrex_sim::replay::{Placement, ReplayOptions};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -23,6 +23,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         options: args.read.options()?,
         limit: args.limit,
         combined: None,
+        kept: Kept::default(),
     };
     let set = settings(args)?;
     let mut config = stack_with_settings(&args.system, &set)?;

@@ -25,7 +25,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         .into());
     }
     check_out(&args.output)?;
-    let (workload, mut replay) = workload(&args.workload)?;
+    let (workload, mut replay, _kept) = workload(&args.workload)?;
     let settings = settings(&args.set)?;
     let names: Vec<String> = match args.systems.is_empty() {
         true => compared().map(str::to_string).collect(),

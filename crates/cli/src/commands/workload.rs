@@ -3,17 +3,20 @@
 use crate::args::{FitArg, WorkloadArgs};
 use crate::failure::Failure;
 use imbrex_report::{Dependencies, Due, ReplayMode};
-use imbrex_sim::experiment::Workload;
+use imbrex_sim::experiment::{Kept, Wanted, Workload};
 use imbrex_sim::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 
-/// The workload and the way it is replayed.
-pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failure> {
+/// The workload, the way it is replayed, and what keeps the records in memory that a first pass has decoded.
+pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted), Failure> {
     let workload = Workload {
         path: args.trace.clone(),
         options: args.read.options()?,
         limit: args.limit,
         combined: None,
+        kept: Kept::default(),
     };
+    let passes = if matches!(args.fit, Some(FitArg::Scale)) { 2 } else { 0 };
+    let wanted = workload.kept.want(passes);
     let mode = match (args.open_loop, args.streams) {
         (true, _) => {
             if !(args.speed > 0.0 && args.speed.is_finite()) {
@@ -40,7 +43,7 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions), Failur
         drop_reads: false,
         placement: Placement { fit: fit_of(args.fit, &workload)?, blocks: args.blocks },
     };
-    Ok((workload, replay))
+    Ok((workload, replay, wanted))
 }
 
 /// What to do with addresses beyond the device.

@@ -10,7 +10,7 @@ use imbrex_core::stack::{Arrival, StackBuilder};
 use imbrex_core::units::{BlockCount, Instant};
 use imbrex_drives::OperationKind;
 use imbrex_report::{Recorder, ReplayMode};
-use imbrex_sim::experiment::Workload;
+use imbrex_sim::experiment::{Kept, Workload};
 use imbrex_sim::replay::{Placement, ReplayOptions, Replayer};
 use imbrex_sim::simulation::VirtualClock;
 use imbrex_stack::{BuildOptions, Built, FillObserver, Plan, Setting, StackConfig};
@@ -181,6 +181,7 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
             options: ReadOptions::default(),
             limit: None,
             combined: None,
+            kept: Kept::default(),
         };
         let bands = plan.bands().expect("a share of bands needs bands");
         workload

@@ -1,6 +1,7 @@
 //! What no policy can pass on a workload, for the bands, the log and the caches that a stack has.
 
-use super::run::{Footprints, RunError, Task};
+use super::footprints::Footprints;
+use super::run::{RunError, Task};
 use super::workload::NEVER;
 use crate::analysis::bound::{
     BlockWrites, BlockWritesBuilder, Cost, Limits, Lookup, WriteBound, read_misses, write_bound,
@@ -207,7 +208,7 @@ impl Task<'_> {
         let mut lbas: Vec<Lba> = Vec::new();
         let mut are_reads = Vec::new();
         let mut lookup_ends = Vec::new();
-        let records = self.workload.records()?.take(self.workload.limit_records());
+        let records = self.workload.records_again(&NEVER)?.take(self.workload.limit_records());
         for (number, record) in (1..).zip(records) {
             let record = record?;
             let Some((operation, extent)) = place(&record, device, replay.placement) else {

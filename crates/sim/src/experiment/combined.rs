@@ -1,6 +1,7 @@
 //! Combined workloads: one made of several traces, one for each of several seeds, one for each swept value.
 
 use super::experiment::{Experiment, WorkloadConfig};
+use super::kept::Kept;
 use super::run::kind_of;
 use super::sweep::{Point, points};
 use super::workload::Workload;
@@ -250,6 +251,7 @@ impl WorkloadConfig {
                     options: ReadOptions::default(),
                     limit: self.limit,
                     combined: Some(combined),
+                    kept: Kept::default(),
                 },
                 point: own,
             });

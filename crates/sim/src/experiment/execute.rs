@@ -3,13 +3,16 @@
 use super::analyse::{Look, Seen};
 use super::events::check_events;
 use super::experiment::{Experiment, WorkloadConfig};
-use super::run::{Case, Footprints, RunError, Task, report_of};
+use super::footprints::Footprints;
+use super::kept::Wanted;
+use super::run::{Case, RunError, Task, report_of};
 use super::sweep::Point;
 use super::tasks::{Watch, make_all};
 use super::workload::Workload;
 use imbrex_report::{FormTable, Report, Run, WorkloadKind};
 use imbrex_stack::{ConfigError, Setting, check_series};
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 /// What an experiment found.
@@ -132,6 +135,14 @@ impl Work<'_> {
         }
     }
 
+    /// Announces that it reads its workload.
+    fn want(&self) -> Option<Wanted> {
+        match self {
+            Work::Run(task) => Some(task.workload.kept.want(1)),
+            Work::Look(_) => None,
+        }
+    }
+
     fn make(&self, footprints: &Footprints, stop: &AtomicBool) -> Result<Done, RunError> {
         Ok(match self {
             Work::Run(task) => Done::Run(Box::new(task.run(footprints, stop)?)),
@@ -197,8 +208,12 @@ pub fn execute(
     }
     let footprints = Footprints::default();
     let names: Vec<String> = all.iter().map(Work::name).collect();
-    let mut results =
-        make_all(&names, jobs, watch, |index, stop| all[index].make(&footprints, stop));
+    let passes: Vec<Mutex<Option<Wanted>>> = all.iter().map(|it| Mutex::new(it.want())).collect();
+    let mut results = make_all(&names, jobs, watch, |index, stop| {
+        // The records of a workload are in memory until its last run is made.
+        let _pass = passes[index].lock().expect("no holder panics").take();
+        all[index].make(&footprints, stop)
+    });
     let is_error = |result: &Option<Result<Done, RunError>>| matches!(result, Some(Err(_)));
     if !watch.stops()
         && let Some(at) = results.iter().position(is_error)

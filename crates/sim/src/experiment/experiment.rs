@@ -3,6 +3,7 @@
 use super::closed_form::ClosedForm;
 use super::events::EventConfig;
 use super::heads::HeadsConfig;
+use super::kept::Kept;
 use super::movement_analysis::MovementAnalysis;
 use super::stated::Stated;
 use super::workload::Workload;
@@ -397,6 +398,7 @@ impl WorkloadConfig {
             },
             limit: self.limit,
             combined: None,
+            kept: Kept::default(),
         })
     }
 

@@ -9,7 +9,9 @@ mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;
 mod expression;
+mod footprints;
 mod heads;
+mod kept;
 mod member_movement;
 mod movement_analysis;
 mod reproduce;
@@ -26,6 +28,7 @@ pub use events::{EventCommand, EventConfig};
 pub use execute::{Found, Left, Outcome, WorkloadOutcome, execute};
 pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
 pub use heads::HeadsConfig;
+pub use kept::{KEPT_BYTES_MAX, Kept, Wanted};
 pub use member_movement::MovementConfig;
 pub use movement_analysis::MovementAnalysis;
 pub use reproduce::{Figure, figures};

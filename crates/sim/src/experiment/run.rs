@@ -1,16 +1,17 @@
 //! Runs of stacks on workloads, several at a time, and the report they make.
 
-use super::combined::told;
+use super::combined::told as combination_of;
 use super::events::{EventConfig, events_of, too_few_requests};
+use super::footprints::{FootprintKey, Footprints};
 use super::heads::HeadsConfig;
+use super::kept::{Records, Wanted};
 use super::member_movement::{DiskRecordings, MovementConfig};
 use super::tasks::{Watch, make_all};
 use super::workload::{Until, Workload};
 use crate::analysis::bound::{CELLS_DEFAULT, Limits};
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{
-    Dealt, Fit, Placement, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow,
-    Windows,
+    Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
 };
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -29,7 +30,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
 
 /// Requests in the stack at once when a replay has no queue depth of its own.
 const IN_FLIGHT_MAX: u32 = 4096;
@@ -102,48 +102,6 @@ pub struct Batch {
     pub jobs: usize,
 }
 
-/// Footprints by what they depend on, so that many cases over one workload make one first pass.
-#[derive(Default)]
-pub(super) struct Footprints {
-    known: Mutex<Vec<(FootprintKey, Arc<OnceLock<Footprint>>)>>,
-}
-
-#[derive(Clone, PartialEq)]
-struct FootprintKey {
-    workload: String,
-    bands: String,
-    writes_only: bool,
-    placement: Placement,
-}
-
-impl Footprints {
-    fn get(
-        &self,
-        key: FootprintKey,
-        pass: impl FnOnce() -> Result<Footprint, TraceError>,
-    ) -> Result<Footprint, TraceError> {
-        let cell = {
-            let mut known = self.known.lock().expect("no holder panics");
-            match known.iter().find(|(other, _)| *other == key) {
-                Some((_, cell)) => Arc::clone(cell),
-                None => {
-                    let cell = Arc::new(OnceLock::new());
-                    known.push((key, Arc::clone(&cell)));
-                    cell
-                }
-            }
-        };
-        // Two cases may make the pass at once; both find the same numbers.
-        match cell.get() {
-            Some(footprint) => Ok(*footprint),
-            None => {
-                let footprint = pass()?;
-                Ok(*cell.get_or_init(|| footprint))
-            }
-        }
-    }
-}
-
 /// One run to be made: a case, its workload and its seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
@@ -168,6 +126,7 @@ impl Batch {
             .map(|case| Task { workload: &self.workload, seed: self.seed, case })
             .collect();
         let footprints = Footprints::default();
+        let _passes = self.workload.kept.want(self.cases.len());
         let names: Vec<String> = tasks.iter().map(Task::name).collect();
         let watch = Watch::to_the_end(progress);
         let made =
@@ -185,6 +144,7 @@ impl Batch {
     /// The first error in the order of the cases, or why no bound holds when none does for any.
     pub fn rewrite_bounds(&self) -> Result<Vec<Option<u64>>, RunError> {
         let footprints = Footprints::default();
+        let _passes = self.workload.kept.want(self.cases.len());
         let mut known: Vec<((String, Limits), u64)> = Vec::new();
         let mut unbounded = Vec::new();
         let bounds = self.cases.iter().map(|case| {
@@ -241,11 +201,18 @@ impl Task<'_> {
         stop: &AtomicBool,
     ) -> Result<(Plan, Option<Footprint>, Built), RunError> {
         let plan = Plan::new(&self.case.config, options)?;
+        let _passes = self.first_passes(&plan);
         let writes_only = plan.is_write_only() || self.case.replay.drop_reads;
         let footprint = self.footprint(&plan, writes_only, footprints, stop)?;
         let lookups = self.lookups(&plan, writes_only, stop)?;
         let built = plan.build(footprint, lookups.as_deref(), ContentKind::Counted)?;
         Ok((plan, footprint, built))
+    }
+
+    /// Announces the passes over the workload that come before its replay.
+    fn first_passes(&self, plan: &Plan) -> Wanted {
+        let passes = [plan.needs_footprint(), plan.needs_lookups()];
+        self.workload.kept.want(passes.into_iter().map(usize::from).sum())
     }
 
     /// Makes the run. What it finds after it was stopped means nothing.
@@ -308,14 +275,7 @@ impl Task<'_> {
         let mut gauges = GaugeObserver::new(&self.case.series, &describe)?;
         format(&mut engine);
         let recordings = DiskRecordings::new(self.case.movement.clone(), &mut engine);
-        let records = self.workload.records()?;
-        if matches!(replay.mode, imbrex_report::ReplayMode::OpenLoop { .. }) && !records.has_times()
-        {
-            return Err(RunError::NoTimes {
-                trace: self.workload.path.clone(),
-                format: records.detected().to_string(),
-            });
-        }
+        let records = self.records(stop)?;
         let recorder = Rc::new(RefCell::new(Recorder::new()));
         let dealt = self.dealt(&describe, stop)?;
         let names: Vec<_> = dealt.windows.all().iter().map(|it| it.name.clone()).collect();
@@ -367,6 +327,23 @@ impl Task<'_> {
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
     }
 
+    /// The records to be replayed, from the start.
+    fn records(&self, stop: &AtomicBool) -> Result<Records, RunError> {
+        // Those in memory end where the workload does.
+        let records = match self.case.replay.limit == self.workload.limit {
+            true => self.workload.records_again(stop)?,
+            false => Records::Read(Box::new(self.workload.records()?)),
+        };
+        if matches!(self.case.replay.mode, ReplayMode::OpenLoop { .. }) {
+            let told = records.told();
+            if !told.has_times {
+                let trace = self.workload.path.clone();
+                return Err(RunError::NoTimes { trace, format: told.detected });
+            }
+        }
+        Ok(records)
+    }
+
     /// What has ended a replay early.
     fn stopped(&self, error: ReplayError) -> RunError {
         match error {
@@ -379,31 +356,28 @@ impl Task<'_> {
     /// What a report says of the workload, which was read to its end.
     fn told(
         &self,
-        records: &Until<'_>,
+        records: &Until<'_, Records>,
         counts: ReplayCounts,
     ) -> Result<imbrex_report::Workload, RunError> {
         // The file may be long, and nobody waits for what was stopped.
-        let sha256 = match records.stop.load(Ordering::Relaxed) {
-            false => self.workload.sha256()?,
+        let is_stopped = records.stop.load(Ordering::Relaxed);
+        let told = records.records.told();
+        let sha256 = match is_stopped {
+            false => self.workload.sha256_of(&told)?,
             true => None,
         };
-        let records = &records.records;
         Ok(imbrex_report::Workload {
             path: self.workload.path.clone(),
-            kind: kind_of(records.source().kind),
+            kind: kind_of(told.kind),
             requests: counts.requests + counts.skipped_reads,
             sha256,
-            format: Some(records.detected().to_string()),
-            skipped_lines: records
-                .skipped()
-                .iter()
-                .map(|(reason, count)| (reason.to_string(), count))
-                .collect(),
+            format: Some(told.detected),
+            skipped_lines: told.skipped,
             combination: self
                 .workload
                 .combined
                 .as_deref()
-                .map(|combined| told(combined, &self.case.parameters)),
+                .map(|combined| combination_of(combined, &self.case.parameters)),
         })
     }
 

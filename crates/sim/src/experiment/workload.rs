@@ -1,5 +1,6 @@
 //! Where the requests of an experiment come from, and what a first pass over them finds.
 
+use super::kept::{Kept, Records, Told};
 use crate::replay::{Placement, place};
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Operation;
@@ -24,6 +25,8 @@ pub struct Workload {
     pub limit: Option<u64>,
     /// Several traces made one, of which `path` is the name then.
     pub combined: Option<Arc<Combined>>,
+    /// Its records, while they are in memory.
+    pub kept: Kept,
 }
 
 impl Workload {
@@ -38,6 +41,35 @@ impl Workload {
         }
     }
 
+    /// The records to the limit, from memory where they are kept or will be read again.
+    ///
+    /// # Errors
+    /// When the trace cannot be opened.
+    pub(crate) fn records_again(&self, stop: &AtomicBool) -> Result<Records, TraceError> {
+        if self.is_stream() {
+            return Ok(Records::Read(Box::new(self.records()?)));
+        }
+        let key = format!("{self:?}");
+        self.kept.records(key, self.limit_records(), || self.records(), stop)
+    }
+
+    /// SHA-256 of the trace file as reports give it, of which `told` may know it already.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn sha256_of(&self, told: &Told) -> Result<Option<String>, TraceError> {
+        match (self.has_file(), &told.sha256) {
+            (false, _) => Ok(None),
+            (true, Some(sha256)) => Ok(Some(sha256.clone())),
+            (true, None) => self.sha256(),
+        }
+    }
+
+    /// Whether it is one trace in a file.
+    fn has_file(&self) -> bool {
+        self.combined.is_none() && !self.is_stream() && !self.path.starts_with("synthetic:")
+    }
+
     /// True when it can be read only once.
     pub fn is_stream(&self) -> bool {
         self.path == "-"
@@ -49,7 +81,7 @@ impl Workload {
     /// # Errors
     /// When the file cannot be read.
     pub fn sha256(&self) -> Result<Option<String>, TraceError> {
-        if self.combined.is_some() || self.is_stream() || self.path.starts_with("synthetic:") {
+        if !self.has_file() {
             return Ok(None);
         }
         imbrex_traces::stored_sha256(&self.path, &self.options).map(Some)
@@ -179,7 +211,7 @@ impl Workload {
         &self,
         stop: &'a AtomicBool,
     ) -> Result<impl Iterator<Item = Result<TraceRecord, TraceError>> + use<'a>, TraceError> {
-        let records = self.records()?;
+        let records = self.records_again(stop)?;
         Ok(Until { records, stop }.take(self.limit_records()))
     }
 
@@ -191,14 +223,14 @@ impl Workload {
 }
 
 /// The records of a trace until somebody stops what reads them.
-pub(crate) struct Until<'a> {
+pub(crate) struct Until<'a, R> {
     /// The trace.
-    pub records: TraceReader,
+    pub records: R,
     /// Ends it.
     pub stop: &'a AtomicBool,
 }
 
-impl Iterator for Until<'_> {
+impl<R: Iterator<Item = Result<TraceRecord, TraceError>>> Iterator for Until<'_, R> {
     type Item = Result<TraceRecord, TraceError>;
 
     #[inline]

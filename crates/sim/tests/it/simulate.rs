@@ -5,7 +5,7 @@ use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::engine::Engine;
 use imbrex_core::map::BandTable;
 use imbrex_report::{Recorder, ReplayMode, Report};
-use imbrex_sim::experiment::{Batch, Case, Workload};
+use imbrex_sim::experiment::{Batch, Case, Kept, Workload};
 use imbrex_sim::replay::{Fit, Placement, ReplayOptions, Replayer};
 use imbrex_sim::simulation::VirtualClock;
 use imbrex_stack::{BuildOptions, Plan, Setting, StackConfig};
@@ -75,6 +75,7 @@ pub fn workload(path: &str) -> Workload {
         options: ReadOptions::default(),
         limit: None,
         combined: None,
+        kept: Kept::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use imbrex_drives::Drive;
 use imbrex_sim::analysis::movement::{
     Model, ModelMovement, MovementSettings, TraceMovement, trace_movement,
 };
-use imbrex_sim::experiment::Workload;
+use imbrex_sim::experiment::{Kept, Workload};
 
 /// Says how far a trace moves the heads of the models.
 pub fn run(args: &MovementArgs) -> Result<(), Failure> {
@@ -29,6 +29,7 @@ pub fn run(args: &MovementArgs) -> Result<(), Failure> {
         options: args.read.options()?,
         limit: args.limit,
         combined: None,
+        kept: Kept::default(),
     };
     let drive = args.time.as_deref().map(Drive::open).transpose()?;
     let movement = trace_movement(&workload, readings.blocks, &models, settings, drive.as_ref())?;

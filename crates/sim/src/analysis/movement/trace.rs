@@ -3,7 +3,9 @@
 use super::{Footprint, Model, ModelMovement, Movement, MovementError, MovementSettings};
 use crate::experiment::{NEVER, Until, Workload};
 use imbrex_drives::{Drive, DriveError, Mechanism};
-use imbrex_traces::{BlockRule, Source, SourceKind, TraceError, TraceOperation, TraceRecord};
+use imbrex_traces::{
+    BlockRule, Source, SourceKind, TraceError, TraceOperation, TraceReader, TraceRecord,
+};
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 
@@ -117,7 +119,7 @@ pub(crate) fn moved(
         return Err(TraceMovementError::Stream);
     }
     let mechanism = drive.map(Mechanism::new).transpose()?;
-    let records = || -> Result<Until<'_>, TraceError> {
+    let records = || -> Result<Until<'_, TraceReader>, TraceError> {
         let records = workload.records()?;
         Ok(Until { records, stop })
     };
