@@ -198,6 +198,9 @@ pub struct CompareArgs {
     /// bound`)
     #[arg(long, conflicts_with_all = ["open_loop", "streams"])]
     pub bound: bool,
+    /// Count alone, over disks that answer at once: the counters of a replay back to back, and no times
+    #[arg(long, conflicts_with_all = ["open_loop", "streams", "series"])]
+    pub untimed: bool,
     /// The output.
     #[command(flatten)]
     pub output: OutputArgs,

@@ -21,14 +21,13 @@ impl Report {
     /// File names and contents: a summary of the runs, one file a figure, the counters of the nodes, then
     /// the tables of kinds of node.
     pub fn to_csv(&self) -> Vec<(String, String)> {
-        let mut files = vec![
-            ("summary.csv", self.summary()),
-            ("io.csv", self.io()),
-            ("latency.csv", self.latency()),
-            ("throughput.csv", self.throughput()),
-            ("persistent_cache_fill.csv", self.persistent_cache_fill()),
-            ("band_writes.csv", self.band_writes()),
-        ];
+        let mut files = vec![("summary.csv", self.summary()), ("io.csv", self.io())];
+        if !self.is_untimed() {
+            files.push(("latency.csv", self.latency()));
+            files.push(("throughput.csv", self.throughput()));
+            files.push(("persistent_cache_fill.csv", self.persistent_cache_fill()));
+            files.push(("band_writes.csv", self.band_writes()));
+        }
         if self.has_segments() {
             files.push(("segments.csv", self.segments()));
         }
@@ -259,18 +258,18 @@ impl Report {
             let (amplification, response) =
                 (run.rewrites.write_amplification, run.costs.response_ms);
             for value in [
-                Some(run.log.persistent_cache_full_s),
+                run.time(run.log.persistent_cache_full_s),
                 amplification.evicted,
                 amplification.cache_in,
                 amplification.host,
-                Some(run.costs.io_time_s.total),
-                Some(run.costs.seek_time_s),
+                run.time(run.costs.io_time_s.total),
+                run.time(run.costs.seek_time_s),
                 response.mean,
                 response.p50,
                 response.p99,
                 response.p99_9,
                 response.max,
-                Some(run.costs.finish_s),
+                run.time(run.costs.finish_s),
             ] {
                 csv.number(value);
             }
@@ -288,7 +287,7 @@ impl Report {
             for disk in &run.disks {
                 for cause in Cause::ALL {
                     csv.text(&run.label()).text(&disk.name).text(cause.name());
-                    csv.number(Some(disk.busy_time_by_cause_s[cause]));
+                    csv.number(run.time(disk.busy_time_by_cause_s[cause]));
                     csv.integer(Some(disk.read_bytes[cause]));
                     csv.integer(Some(disk.written_bytes[cause]));
                     csv.number(disk.write_amplification[cause]).end();

@@ -241,6 +241,7 @@ fn single(run: &Run) -> String {
             count(run.rewrites.bands_rewritten),
             number(host)
         ),
+        None if run.is_untimed() => format!("{work}."),
         None => format!("{work}; median response {} ms.", optional(run.costs.response_ms.p50)),
     }
 }

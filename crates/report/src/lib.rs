@@ -6,6 +6,7 @@
 mod activity_recorder;
 mod activity_use;
 mod by_cause;
+mod counted;
 mod csv;
 mod drawn;
 mod event_use;

@@ -18,7 +18,8 @@ enum Measure {
 impl Measure {
     fn of(replay: &ReplayMode) -> Measure {
         match replay {
-            ReplayMode::ClosedLoop { .. } => Measure::Finish,
+            // An untimed run has no time at all.
+            ReplayMode::ClosedLoop { .. } | ReplayMode::Untimed => Measure::Finish,
             ReplayMode::OpenLoop { .. } | ReplayMode::Streams { .. } | ReplayMode::Live => {
                 Measure::MeanResponse
             }
@@ -51,7 +52,7 @@ impl Run {
     /// such time, or the two were not replayed in the same way.
     pub(super) fn speed_up(&self, reference: &Run) -> Option<f64> {
         let measure = self.measure();
-        if measure != reference.measure() {
+        if measure != reference.measure() || self.is_untimed() || reference.is_untimed() {
             return None;
         }
         Some(measure.value(reference)? / measure.value(self)?)

@@ -124,6 +124,9 @@ impl Report {
                 }
             }
         }
+        if self.is_untimed() {
+            columns.retain(|column| !COLUMNS[BAND_COLUMNS.end..].contains(&column.header));
+        }
         if self.has_bound() {
             columns.push(of_runs("rewrites\n/ bound", &|run| optional(run.rewrites.over_bound())));
         }

@@ -2,11 +2,13 @@
 
 mod place;
 mod streams;
+mod turn;
 mod windows;
 
 use place::operation_of;
 pub use place::place;
 use streams::Streams;
+use turn::Turn;
 pub use windows::{Dealt, StreamWindow, Windows};
 
 use imbrex_core::activity::{Activities, ActivityMark};
@@ -221,6 +223,8 @@ pub struct Replayer<I> {
     pub counts: ReplayCounts,
     /// When the last answer came.
     pub finished_at: Instant,
+    /// In the mode without times.
+    turn: Turn,
     error: Option<ReplayError>,
 }
 
@@ -264,6 +268,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             recorder,
             counts: ReplayCounts::default(),
             finished_at: Instant::ZERO,
+            turn: Turn::default(),
             error: None,
         };
         replayer.advance();
@@ -340,7 +345,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                             ((record.time_ns as f64 / speed) as u64, speed)
                         }
                         ReplayMode::Streams { .. } | ReplayMode::Live => (record.time_ns, 1.0),
-                        ReplayMode::ClosedLoop { .. } => (0, 1.0),
+                        ReplayMode::ClosedLoop { .. } | ReplayMode::Untimed => (0, 1.0),
                     };
                     if at > ARRIVAL_NS_MAX {
                         self.error = Some(ReplayError::TooLate {
@@ -467,6 +472,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
             ReplayMode::ClosedLoop { depth } => {
                 (self.next.is_some() && self.in_flight.len() < depth).then_some(Instant::ZERO)
             }
+            ReplayMode::Untimed => {
+                (self.next.is_some() && self.in_flight.is_empty()).then(|| self.turn.next())
+            }
             ReplayMode::Streams { .. } => {
                 // None is due before its time stamp: a late request makes those behind it later.
                 let record = self.next.map(|(_, at)| at);
@@ -480,6 +488,14 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
         match self.options.mode {
             ReplayMode::ClosedLoop { depth } => {
                 if self.in_flight.len() >= depth {
+                    return None;
+                }
+                let (waiting, _) = self.next?;
+                self.advance();
+                Some(self.issue(waiting, (now, now), 0, buffers))
+            }
+            ReplayMode::Untimed => {
+                if self.next.is_none() || !self.in_flight.is_empty() || !self.turn.take(now) {
                     return None;
                 }
                 let (waiting, _) = self.next?;
@@ -507,6 +523,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
             self.next = None;
         }
         self.finished_at = now;
+        if self.options.mode == ReplayMode::Untimed {
+            return;
+        }
         let (latency, bytes) = (now.since(arrived).0, blocks * BLOCK_BYTES);
         let mut recorder = self.recorder.borrow_mut();
         recorder.window_completed(usize::from(window), latency);

@@ -1,11 +1,10 @@
 //! Virtual time, and the wiring that runs a stack in it.
 
-use imbrex_core::buffer::Buffers;
-use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
+use imbrex_core::disk::{Disk, Geometry};
 use imbrex_core::engine::{Clock, Engine};
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::units::Instant;
-use std::collections::VecDeque;
+use imbrex_drives::InstantDisk;
 
 /// Jumps to whatever happens next.
 #[derive(Debug, Default)]
@@ -33,9 +32,8 @@ impl Clock for VirtualClock {
 /// write for that takes no time and is not counted: the drives were formatted before the
 /// experiment began.
 pub fn format(engine: &mut Engine) {
-    let instant = |geometry: &Geometry| {
-        Box::new(InstantDisk { geometry: geometry.clone(), done: VecDeque::new() }) as Box<dyn Disk>
-    };
+    let instant =
+        |geometry: &Geometry| Box::new(InstantDisk::uncounted(geometry.clone())) as Box<dyn Disk>;
     let geometries = engine.disks.iter().map(|disk| disk.geometry());
     let instant = geometries.map(instant).collect();
     let disks = std::mem::replace(&mut engine.disks, instant);
@@ -45,29 +43,4 @@ pub fn format(engine: &mut Engine) {
         .expect("nothing is refused over new disks that never fail");
     assert_eq!(clock.now, Instant::ZERO, "formatting took time");
     engine.disks = disks;
-}
-
-/// Does everything at once and keeps nothing.
-struct InstantDisk {
-    geometry: Geometry,
-    done: VecDeque<DiskCompletion>,
-}
-
-impl Disk for InstantDisk {
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    fn submit(&mut self, _now: Instant, op: DiskOp, _buffers: &mut Buffers) {
-        let (id, result) = (op.id, Ok(()));
-        self.done.push_back(DiskCompletion { id, result });
-    }
-
-    fn poll(&mut self, _now: Instant, _buffers: &mut Buffers) -> Option<DiskCompletion> {
-        self.done.pop_front()
-    }
-
-    fn next_event(&self) -> Option<Instant> {
-        self.done.front().map(|_| Instant::ZERO)
-    }
 }

@@ -7,7 +7,8 @@ use super::config::{ConfigError, StackConfig};
 use super::describe::{Describe, DescribeNode};
 use super::durability;
 use super::kinds::{
-    Asked, Below, Body, DiskConfig, Known, Offer, Planned, PlannedBands, World, Writer, wrong,
+    Asked, Below, Body, DiskConfig, Known, Offer, Planned, PlannedBands, TimeKey, World, Writer,
+    wrong,
 };
 use super::members::{StackMember, members};
 use super::options::BuildOptions;
@@ -141,6 +142,45 @@ impl Plan {
     /// True when a cache must know the future.
     pub fn needs_lookups(&self) -> bool {
         self.nodes.iter().any(|node| node.needs_lookups())
+    }
+
+    /// Refuses a stack whose counters depend on how long things take.
+    ///
+    /// # Errors
+    /// When a node of it depends on time; names the key.
+    pub fn check_untimed(&self) -> Result<(), ConfigError> {
+        for (node, planned) in self.config.node.iter().zip(&self.nodes) {
+            if node.journal_keys().is_some_and(|journal| journal.durable == Some(true)) {
+                return Err(ConfigError::words(format!(
+                    "--untimed: system `{}`: node `{}`: durable = true writes a mark when nothing was written for \
+                     some time, so its counters depend on time; accepted: durable = false",
+                    self.config.name,
+                    node.name()
+                )));
+            }
+            if let Some(TimeKey { key, does, instead }) = planned.depends_on_time() {
+                return Err(ConfigError::words(format!(
+                    "--untimed: system `{}`: node `{}`: {key} {does}, so its counters depend on time; accepted: {instead}",
+                    self.config.name,
+                    node.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds the stack over disks that answer at once and count what they are asked for.
+    ///
+    /// # Errors
+    /// When the sizes do not fit.
+    pub fn build_untimed(
+        &self,
+        footprint: Option<Footprint>,
+        lookups: Option<&[Lba]>,
+    ) -> Result<Built, ConfigError> {
+        self.build_on(footprint, lookups, ContentKind::Counted, &mut |_, design| {
+            Ok(Box::new(design.untimed()))
+        })
     }
 
     /// The drive of a disk node.

@@ -7,6 +7,7 @@ use crate::args::CompareArgs;
 use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
+use imbrex_report::ReplayMode;
 use imbrex_sim::experiment::{Batch, Case};
 use imbrex_stack::{StackConfig, check_series, check_taken, compared};
 use std::collections::BTreeMap;
@@ -24,8 +25,18 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         )
         .into());
     }
+    if args.untimed && args.workload.queue_depth != 1 {
+        return Err(format!(
+            "--untimed with --queue-depth {}: disks that answer at once have no queue; accepted: 1",
+            args.workload.queue_depth
+        )
+        .into());
+    }
     check_out(&args.output)?;
     let (workload, mut replay, _kept) = workload(&args.workload)?;
+    if args.untimed {
+        replay.mode = ReplayMode::Untimed;
+    }
     let settings = settings(&args.set)?;
     let names: Vec<String> = match args.systems.is_empty() {
         true => compared().map(str::to_string).collect(),

@@ -208,13 +208,54 @@ fn values_out_of_range() {
 }
 
 #[test]
+fn counting_alone_has_no_queue_and_no_time() {
+    assert_eq!(
+        of_options("--untimed --queue-depth 8"),
+        "--untimed with --queue-depth 8: disks that answer at once have no queue; accepted: 1"
+    );
+    assert_eq!(
+        of_options("--untimed --systems st8000as0002"),
+        "--untimed: system `st8000as0002`: node `translation`: idle_after = \"1 s\" cleans bands when nothing \
+         was asked for so long, so its counters depend on time; accepted: idle_after = \"off\""
+    );
+    assert_eq!(
+        of_options("--untimed --systems at-ic"),
+        "--untimed: system `at-ic`: node `translation`: blocking_slice = \"500 ms\" cleans bands for so long \
+         at a time, so its counters depend on time; accepted: a translation without the key"
+    );
+    assert_eq!(
+        of_options("--untimed --systems four-disks"),
+        "--untimed: system `four-disks`: node `queue-0`: kind = \"scheduler\" orders requests by how long they \
+         have waited, so its counters depend on time; accepted: a stack without such a node"
+    );
+    assert_eq!(
+        of_options("--untimed --systems lru-archive --set translation.idle_after=off"),
+        "--untimed: system `lru-archive`: node `translation`: journal_every_records = 240 holds up what comes \
+         after so many records, so its counters depend on time; accepted: journal_every_records = 0, or the \
+         translation right below the host"
+    );
+    assert_eq!(
+        of_options("--untimed --systems lru --set cache.durable=true"),
+        "--untimed: system `lru`: node `cache`: durable = true writes a mark when nothing was written for some \
+         time, so its counters depend on time; accepted: durable = false"
+    );
+}
+
+#[test]
 fn a_command_called_wrongly_ends_with_status_2() {
     let folder = tempfile::tempdir().expect("a folder");
     for (arguments, part) in [
-        (["compare", "--colour"], "unexpected argument '--colour'"),
-        (["compare", "--queue-depth=many"], "'many' for '--queue-depth <N>'"),
-        (["comprae", "--trace=x"], "a similar subcommand exists: 'compare'"),
+        ("compare --colour", "unexpected argument '--colour'"),
+        ("compare --queue-depth=many", "'many' for '--queue-depth <N>'"),
+        ("compare --trace=x --untimed --streams=2", "cannot be used with '--streams <N>'"),
+        ("compare --trace=x --untimed --open-loop", "cannot be used with '--open-loop'"),
+        (
+            "compare --trace=x --untimed --series=cache.dirty_blocks",
+            "cannot be used with '--series",
+        ),
+        ("comprae --trace=x", "a similar subcommand exists: 'compare'"),
     ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
         let output = imbrex(folder.path(), &arguments);
         let message = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");

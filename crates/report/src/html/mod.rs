@@ -28,14 +28,18 @@ impl Report {
         sections::cards(self, &mut body);
         sections::comparison(self, &mut body);
         body.push_str("<div class=\"two\">\n");
-        bars::io_time(self, &mut body);
+        if !self.is_untimed() {
+            bars::io_time(self, &mut body);
+        }
         bars::write_amplification(self, &mut body);
         body.push_str("</div>\n");
         bars::movement(self, &mut body);
         bars::segments(self, &mut body);
-        lines::latency(self, &mut body);
-        lines::throughput(self, &mut body);
-        lines::persistent_cache_fill(self, &mut body);
+        if !self.is_untimed() {
+            lines::latency(self, &mut body);
+            lines::throughput(self, &mut body);
+            lines::persistent_cache_fill(self, &mut body);
+        }
         activities::of_nodes(self, &mut body);
         phases::of_arrays(self, &mut body);
         windows::of_devices(self, &mut body);

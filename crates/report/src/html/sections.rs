@@ -7,8 +7,9 @@ use super::super::drawn::CHART_RUNS_MAX;
 use super::super::headline::{Contest, contest};
 use super::super::report::{Dependencies, Due, ReplayMode, Report, Run, WorkloadKind};
 use super::super::segment_use::SEGMENT_METRICS;
-use crate::format::{bytes, count, factor, number, optional, percent};
+use crate::format::{bytes, count, factor, optional, percent};
 use crate::page::{chip, escape, open_section};
+use imbrex_core::counters::Counter;
 
 /// The sentence, and right under it what was replayed and whether it was real.
 pub(super) fn header(report: &Report, body: &mut String) {
@@ -48,7 +49,7 @@ pub(super) fn cards(report: &Report, body: &mut String) {
         ("Write amplification", "home bytes per host byte", |run| {
             run.rewrites.write_amplification.host
         }),
-        ("I/O time", "s", |run| Some(run.costs.io_time_s.total)),
+        ("I/O time", "s", |run| run.time(run.costs.io_time_s.total)),
         ("99.9th percentile response", "ms", |run| run.costs.response_ms.p99_9),
         ("Write hit ratio", "%", |run| {
             let ratio = run.cache.capacity_blocks.and(run.hits.write_hit_ratio)?;
@@ -144,14 +145,14 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
         column("home writes", "GiB", optional, Best::Least, |run| {
             run.log.bands.map(|_| run.rewrites.band_bytes_written as f64 / f64::from(1 << 30))
         }),
-        column("I/O time", "s", optional, Best::Least, |run| Some(run.costs.io_time_s.total)),
+        column("I/O time", "s", optional, Best::Least, |run| run.time(run.costs.io_time_s.total)),
         speed_up,
-        column("seek time", "s", optional, Best::Least, |run| Some(run.costs.seek_time_s)),
+        column("seek time", "s", optional, Best::Least, |run| run.time(run.costs.seek_time_s)),
         column("mean", "ms", optional, Best::Least, |run| run.costs.response_ms.mean),
         column("p50", "ms", optional, Best::Least, |run| run.costs.response_ms.p50),
         column("p99", "ms", optional, Best::Least, |run| run.costs.response_ms.p99),
         column("p99.9", "ms", optional, Best::Least, |run| run.costs.response_ms.p99_9),
-        column("finish", "s", optional, Best::None, |run| Some(run.costs.finish_s)),
+        column("finish", "s", optional, Best::None, |run| run.time(run.costs.finish_s)),
     ]
 }
 
@@ -189,15 +190,22 @@ fn columns_of(report: &Report) -> Vec<Column<'_>> {
     columns
 }
 
+/// What the times of the comparison are.
+const TIMES: &str = "Speed-up: how many times as fast as the first row, by the finish times of a replay back \
+                     to back, else by the mean responses. Response times from issue to completion.";
+
 /// All runs side by side, sortable.
 pub(super) fn comparison(report: &Report, body: &mut String) {
-    body.push_str(
+    let times = match report.is_untimed() {
+        true => "Nothing took time: the runs were counted alone.",
+        false => TIMES,
+    };
+    let _ = write!(
+        body,
         "<section>\n<div class=\"top\"><h2>Comparison</h2><button type=\"button\" class=\"export\" \
          data-table=\"comparison\" data-name=\"comparison.csv\">CSV</button></div>\n\
          <p class=\"why\">The best of each column is bold. WA host: bytes written to home bands over \
-         bytes the host wrote; WA evicted: over live bytes merged. Speed-up: how many times as fast as \
-         the first row, by the finish times of a replay back to back, else by the mean responses. \
-         Response times from issue to completion.</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
+         bytes the host wrote; WA evicted: over live bytes merged. {times}</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
          <th scope=\"col\"><button type=\"button\">system</button></th>",
     );
     let columns = columns_of(report);
@@ -389,7 +397,7 @@ fn runs(report: &Report, body: &mut String) {
                 size(run.cache.capacity_blocks.map(|blocks| blocks * 4096)),
                 size(run.inputs.footprint_bytes),
                 size(run.log.persistent_cache_bytes),
-                number(run.log.persistent_cache_full_s),
+                optional(run.time(run.log.persistent_cache_full_s)),
                 bytes(run.log.scratch_bytes_written),
                 bytes(run.cache.dirty_blocks_left * 4096),
                 count(run.cache.forced_evictions),
@@ -406,13 +414,17 @@ fn disks(report: &Report, body: &mut String) {
         &["system", "disk", "drive", "write cache", "reads", "writes", "read", "written"],
         report.runs.iter().flat_map(|run| {
             run.disks.iter().map(|disk| {
+                let operations = |counter, timed| match run.is_untimed() {
+                    true => run.operations(disk, counter).map_or_else(|| "-".to_string(), count),
+                    false => count(timed),
+                };
                 vec![
                     run.label(),
                     disk.name.clone(),
                     disk.drive.clone(),
                     if disk.write_cache { "on" } else { "off" }.to_string(),
-                    count(disk.reads),
-                    count(disk.writes),
+                    operations(Counter::Reads, disk.reads),
+                    operations(Counter::Writes, disk.writes),
                     bytes(disk.read_bytes.values().iter().sum()),
                     bytes(disk.written_bytes.values().iter().sum()),
                 ]
@@ -455,6 +467,7 @@ fn replay(mode: &ReplayMode) -> String {
             };
             format!("{streams} streams{after}{joined}")
         }
+        ReplayMode::Untimed => "back to back, untimed".to_string(),
         ReplayMode::Live => "live".to_string(),
     }
 }

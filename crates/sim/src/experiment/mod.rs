@@ -4,6 +4,7 @@ mod analyse;
 mod bound;
 mod closed_form;
 mod combined;
+mod counting;
 mod events;
 mod execute;
 #[allow(clippy::module_inception)]

@@ -205,7 +205,14 @@ impl Task<'_> {
         let writes_only = plan.is_write_only() || self.case.replay.drop_reads;
         let footprint = self.footprint(&plan, writes_only, footprints, stop)?;
         let lookups = self.lookups(&plan, writes_only, stop)?;
-        let built = plan.build(footprint, lookups.as_deref(), ContentKind::Counted)?;
+        let lookups = lookups.as_deref();
+        let built = match self.case.replay.mode {
+            ReplayMode::Untimed => {
+                plan.check_untimed()?;
+                plan.build_untimed(footprint, lookups)?
+            }
+            _ => plan.build(footprint, lookups, ContentKind::Counted)?,
+        };
         Ok((plan, footprint, built))
     }
 
@@ -224,8 +231,10 @@ impl Task<'_> {
         let started = std::time::Instant::now();
         let options = self.options();
         let (plan, footprint, built) = self.build(&options, footprints, stop)?;
-        let Replayed { mut run, workload, counts, stack, describe } =
-            self.replay(built, &plan, footprint, stop)?;
+        let Replayed { mut run, workload, counts, stack, describe } = match self.case.replay.mode {
+            ReplayMode::Untimed => self.count(built, stop)?,
+            _ => self.replay(built, &plan, footprint, stop)?,
+        };
         let blocks = self.case.replay.placement.blocks;
         run.inputs.blocks = (blocks != BlockRule::default()).then(|| blocks.name().to_string());
         run.inputs.footprint_bytes = footprint.map(|footprint| footprint.touched_bytes);
@@ -328,7 +337,7 @@ impl Task<'_> {
     }
 
     /// The records to be replayed, from the start.
-    fn records(&self, stop: &AtomicBool) -> Result<Records, RunError> {
+    pub(super) fn records(&self, stop: &AtomicBool) -> Result<Records, RunError> {
         // Those in memory end where the workload does.
         let records = match self.case.replay.limit == self.workload.limit {
             true => self.workload.records_again(stop)?,
@@ -345,7 +354,7 @@ impl Task<'_> {
     }
 
     /// What has ended a replay early.
-    fn stopped(&self, error: ReplayError) -> RunError {
+    pub(super) fn stopped(&self, error: ReplayError) -> RunError {
         match error {
             // It names the trace, and the line.
             ReplayError::Trace(error) => RunError::Trace(error),
@@ -354,7 +363,7 @@ impl Task<'_> {
     }
 
     /// What a report says of the workload, which was read to its end.
-    fn told(
+    pub(super) fn told(
         &self,
         records: &Until<'_, Records>,
         counts: ReplayCounts,
@@ -382,7 +391,7 @@ impl Task<'_> {
     }
 
     /// Which records have a part of the device as theirs, and how their addresses fit into it.
-    fn dealt(&self, describe: &Describe, stop: &AtomicBool) -> Result<Dealt, RunError> {
+    pub(super) fn dealt(&self, describe: &Describe, stop: &AtomicBool) -> Result<Dealt, RunError> {
         let windows = windows_of(self.case, describe)?;
         // A device of a trace may have no requests; what is dealt must be enough for all.
         let (takers, what) = match (&windows, self.case.replay.mode) {
@@ -467,12 +476,12 @@ fn run_with<I: Iterator<Item = Result<TraceRecord, TraceError>>>(
 }
 
 /// A workload that was replayed on a stack.
-struct Replayed {
-    run: Run,
-    workload: imbrex_report::Workload,
-    counts: ReplayCounts,
-    stack: Stack,
-    describe: Describe,
+pub(super) struct Replayed {
+    pub run: Run,
+    pub workload: imbrex_report::Workload,
+    pub counts: ReplayCounts,
+    pub stack: Stack,
+    pub describe: Describe,
 }
 
 impl Task<'_> {

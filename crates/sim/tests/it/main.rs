@@ -6,6 +6,7 @@ mod browser;
 mod calibration;
 mod closed_forms;
 mod combined;
+mod counting;
 mod crashtest;
 mod destructive;
 mod determinism;

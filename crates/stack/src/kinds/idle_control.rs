@@ -3,7 +3,8 @@
 use super::ports::{PortNodes, one};
 use super::reported::Rows;
 use super::{
-    Asked, Below, Body, Kind, Known, Node, Offer, OnDisk, Part, Planned, Reported, World, wrong,
+    Asked, Below, Body, Kind, Known, Node, Offer, OnDisk, Part, Planned, Reported, TimeKey, World,
+    wrong,
 };
 use crate::config::ConfigError;
 use imbrex_core::counters::{Group, IDLE_CONTROL, ZONES_ASKED};
@@ -358,6 +359,14 @@ impl PlannedControl {
 }
 
 impl Planned for PlannedControl {
+    fn depends_on_time(&self) -> Option<TimeKey> {
+        Some(TimeKey {
+            key: "kind = \"idle-control\"".to_string(),
+            does: "holds requests back for some time",
+            instead: "a stack without such a node",
+        })
+    }
+
     fn conventional(
         &self,
         _: &Known<'_>,

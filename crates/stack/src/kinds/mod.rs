@@ -634,6 +634,12 @@ pub(super) trait Planned {
         false
     }
 
+    /// What makes its counters depend on time: the key with its value and what it does, and the value that
+    /// does not, if there is one.
+    fn depends_on_time(&self) -> Option<TimeKey> {
+        None
+    }
+
     /// Its bands, if it has any.
     fn bands(&self) -> Option<&PlannedBands> {
         None
@@ -644,6 +650,16 @@ pub(super) trait Planned {
     /// # Errors
     /// When the sizes do not fit.
     fn build(&self, known: &Known<'_>, below: &Below<'_>) -> Result<Part, ConfigError>;
+}
+
+/// A key of a node by which its counters depend on time.
+pub(super) struct TimeKey {
+    /// The key with its value, as a stack file states it.
+    pub key: String,
+    /// What it does with time.
+    pub does: &'static str,
+    /// What to state instead.
+    pub instead: &'static str,
 }
 
 /// The bands of a translation.

@@ -4,7 +4,7 @@ use super::persistent_cache_settings::layer_settings;
 use super::ports::PortNodes;
 use super::{
     Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, PersistentCacheConfig, Place,
-    Planned, PlannedBands, Reported, World, Writer, wrong,
+    Planned, PlannedBands, Reported, TimeKey, World, Writer, wrong,
 };
 use crate::areas::{Footprint, count_areas, lay_out, share_bytes};
 use crate::config::ConfigError;
@@ -27,7 +27,7 @@ use imbrex_core::translation::{
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration};
 use imbrex_core::words::Words;
 use imbrex_drives::quantity::{Size, SizeOrShare, Whole};
-use imbrex_drives::{Bands, DriveModel, TranslationSettings};
+use imbrex_drives::{Bands, DriveModel, IdleAfter, TranslationSettings};
 use imbrex_report::Run;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -268,6 +268,7 @@ impl PersistentCacheConfig {
             log_bytes,
             track_blocks,
             home_is_apart: !self.below.is_short(),
+            is_below_layer: asked.writer != Writer::Host,
             scale: asked.scale,
             durability: self.journal().and_then(|it| it.settings(world.options)),
             block_ns: model.slowest_block_ns(),
@@ -326,6 +327,8 @@ struct PlannedTranslation {
     track_blocks: BlockCount,
     /// The bands are on another disk.
     home_is_apart: bool,
+    /// It does not stand right below the host.
+    is_below_layer: bool,
     scale: u64,
     durability: Option<DurabilitySettings>,
     /// What a block takes on its innermost track.
@@ -405,6 +408,40 @@ impl PlannedTranslation {
 }
 
 impl Planned for PlannedTranslation {
+    fn depends_on_time(&self) -> Option<TimeKey> {
+        if let Some(slice) = &self.settings.blocking_slice {
+            return Some(TimeKey {
+                key: format!("blocking_slice = \"{slice}\""),
+                does: "cleans bands for so long at a time",
+                instead: "a translation without the key",
+            });
+        }
+        if let Some(IdleAfter::After(after)) = self.settings.idle_after {
+            return Some(TimeKey {
+                key: format!("idle_after = \"{after}\""),
+                does: "cleans bands when nothing was asked for so long",
+                instead: "idle_after = \"off\"",
+            });
+        }
+        // What a layer above writes in the background is on its way when the host goes on.
+        if !self.is_below_layer {
+            return None;
+        }
+        if let Some(records) = self.settings.journal_every_records.filter(|records| *records > 0) {
+            return Some(TimeKey {
+                key: format!("journal_every_records = {records}"),
+                does: "holds up what comes after so many records",
+                instead: "journal_every_records = 0, or the translation right below the host",
+            });
+        }
+        let size = self.settings.log_per_flush.filter(|size| size.bytes() > 0)?;
+        Some(TimeKey {
+            key: format!("log_per_flush = \"{size}\""),
+            does: "takes a piece of the log for what has come before a flush",
+            instead: "log_per_flush = \"0\", or the translation right below the host",
+        })
+    }
+
     fn conventional(
         &self,
         known: &Known<'_>,

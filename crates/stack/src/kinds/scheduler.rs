@@ -3,7 +3,7 @@
 use super::ports::{PortNodes, one};
 use super::{
     Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, OnDisk, Part, Planned,
-    Reported, World, wrong,
+    Reported, TimeKey, World, wrong,
 };
 use crate::config::ConfigError;
 use imbrex_core::counters::{Group, SCHEDULER};
@@ -390,6 +390,14 @@ struct PlannedScheduler {
 }
 
 impl Planned for PlannedScheduler {
+    fn depends_on_time(&self) -> Option<TimeKey> {
+        Some(TimeKey {
+            key: "kind = \"scheduler\"".to_string(),
+            does: "orders requests by how long they have waited",
+            instead: "a stack without such a node",
+        })
+    }
+
     fn conventional(
         &self,
         _: &Known<'_>,

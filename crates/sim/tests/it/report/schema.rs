@@ -53,6 +53,17 @@ pub fn violations(root: &Value, schema: &Value, value: &Value, path: &str) -> Ve
                     }
                 }
             }
+            "if" => {
+                let branch = match violations(root, rule, value, path).is_empty() {
+                    true => rules.get("then"),
+                    false => rules.get("else"),
+                };
+                if let Some(branch) = branch {
+                    found.extend(violations(root, branch, value, path));
+                }
+            }
+            // Judged with their `if`.
+            "then" | "else" if rules.contains_key("if") => {}
             "items" => {
                 for (i, item) in value.as_array().into_iter().flatten().enumerate() {
                     found.extend(violations(root, rule, item, &format!("{path}[{i}]")));

@@ -1,0 +1,194 @@
+//! Reports of runs in which nothing took time: they have the counters and no time.
+
+use super::by_cause::ByCause;
+use super::no_cleaning::NoCleaning;
+use super::report::{DiskUse, ReplayMode, Report, Run, SimulationCost, Workload};
+use super::run_parts::{CacheUse, Hits, Inputs, RequestCounts, Rewrites};
+use super::zone_use::ZoneUse;
+use imbrex_core::counters::{Counter, Unit, declared};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+impl Run {
+    /// Whether nothing took time: there are counters alone.
+    pub fn is_untimed(&self) -> bool {
+        self.inputs.replay == ReplayMode::Untimed
+    }
+
+    /// A time of the run; none where nothing took any.
+    pub(super) fn time(&self, value: f64) -> Option<f64> {
+        (!self.is_untimed()).then_some(value)
+    }
+
+    /// Operations of a disk under the name of their counter; none where time decides in how many operations
+    /// its blocks are read and written.
+    pub(super) fn operations(&self, disk: &DiskUse, counter: Counter) -> Option<u64> {
+        self.nodes.get(&disk.name)?.get(counter.name()).copied()
+    }
+
+    /// Takes out what only a drive model can know: times, the way of the arm, and what the medium moved in
+    /// parts of a disk. Nodes of `slots` have the slots of a cache: a block takes one that is free, and when
+    /// one is free again depends on time, and so does in how many operations blocks are read and written.
+    pub fn leave_out_times(&mut self, slots: &[String]) {
+        let is_count = |name: &String| {
+            let is_time = declared(name).is_some_and(|known| known.unit == Unit::Ns);
+            !is_time && name != Counter::SeekTracks.name()
+        };
+        for counted in self.nodes.values_mut() {
+            counted.retain(|name, _| is_count(name));
+        }
+        for node in slots {
+            if let Some(counted) = self.nodes.get_mut(node) {
+                counted.retain(|name, _| {
+                    ![Counter::Reads, Counter::Writes].map(Counter::name).contains(&name.as_str())
+                });
+            }
+        }
+        self.disks.iter_mut().for_each(|disk| disk.areas.clear());
+    }
+}
+
+impl Report {
+    /// Whether all runs are untimed.
+    pub fn is_untimed(&self) -> bool {
+        !self.runs.is_empty() && self.runs.iter().all(Run::is_untimed)
+    }
+}
+
+/// The document of a report without times.
+#[derive(Serialize)]
+pub(super) struct CountedReport<'a> {
+    schema: &'a str,
+    commit: &'a str,
+    seed: u64,
+    workload: &'a Workload,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left: &'a [String],
+    runs: Vec<CountedRun<'a>>,
+}
+
+/// What one system did, with the keys and the order of [`Run`].
+#[derive(Serialize)]
+struct CountedRun<'a> {
+    system: &'a str,
+    parameters: &'a BTreeMap<String, Value>,
+    #[serde(flatten)]
+    host: &'a RequestCounts,
+    #[serde(flatten)]
+    hits: &'a Hits,
+    #[serde(flatten)]
+    rewrites: &'a Rewrites,
+    write_amplification_by_cause: ByCause<Option<f64>>,
+    simulation: SimulationCost,
+    #[serde(flatten)]
+    inputs: &'a Inputs,
+    #[serde(flatten)]
+    cache: &'a CacheUse,
+    #[serde(flatten)]
+    log: CountedLog,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zones: &'a Option<ZoneUse>,
+    disks: Vec<CountedDisk<'a>>,
+    #[serde(flatten)]
+    stack: CountedStack<'a>,
+}
+
+/// The bands and the logs of the translations.
+#[derive(Serialize)]
+struct CountedLog {
+    bands: Option<u64>,
+    band_seed: Option<u64>,
+    persistent_cache_bytes: Option<u64>,
+    persistent_cache_bytes_appended: u64,
+    persistent_cache_bytes_merged: u64,
+    scratch_bytes_written: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_cleaning: Option<NoCleaning>,
+}
+
+/// What one disk was asked for.
+#[derive(Serialize)]
+struct CountedDisk<'a> {
+    name: &'a str,
+    drive: &'a str,
+    drive_sha256: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reads: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    writes: Option<u64>,
+    read_bytes: ByCause<u64>,
+    written_bytes: ByCause<u64>,
+    write_amplification: ByCause<Option<f64>>,
+}
+
+/// The nodes of the stack.
+#[derive(Serialize)]
+struct CountedStack<'a> {
+    nodes: &'a BTreeMap<String, BTreeMap<String, u64>>,
+    roles: &'a BTreeMap<String, Vec<String>>,
+    configuration: &'a Value,
+    resolved: &'a BTreeMap<String, Value>,
+}
+
+impl<'a> CountedReport<'a> {
+    pub(super) fn of(report: &'a Report) -> CountedReport<'a> {
+        CountedReport {
+            schema: &report.schema,
+            commit: &report.commit,
+            seed: report.seed,
+            workload: &report.workload,
+            left: &report.left,
+            runs: report.runs.iter().map(CountedRun::of).collect(),
+        }
+    }
+}
+
+impl<'a> CountedRun<'a> {
+    fn of(run: &'a Run) -> CountedRun<'a> {
+        let log = &run.log;
+        CountedRun {
+            system: &run.system,
+            parameters: &run.parameters,
+            host: &run.host,
+            hits: &run.hits,
+            rewrites: &run.rewrites,
+            write_amplification_by_cause: run.costs.write_amplification_by_cause,
+            simulation: run.simulation,
+            inputs: &run.inputs,
+            cache: &run.cache,
+            log: CountedLog {
+                bands: log.bands,
+                band_seed: log.band_seed,
+                persistent_cache_bytes: log.persistent_cache_bytes,
+                persistent_cache_bytes_appended: log.persistent_cache_bytes_appended,
+                persistent_cache_bytes_merged: log.persistent_cache_bytes_merged,
+                scratch_bytes_written: log.scratch_bytes_written,
+                no_cleaning: log.no_cleaning.clone(),
+            },
+            zones: &run.zones,
+            disks: run.disks.iter().map(|disk| CountedDisk::of(run, disk)).collect(),
+            stack: CountedStack {
+                nodes: &run.nodes,
+                roles: &run.roles,
+                configuration: &run.configuration,
+                resolved: &run.resolved,
+            },
+        }
+    }
+}
+
+impl<'a> CountedDisk<'a> {
+    fn of(run: &Run, disk: &'a DiskUse) -> CountedDisk<'a> {
+        CountedDisk {
+            name: &disk.name,
+            drive: &disk.drive,
+            drive_sha256: disk.drive_sha256.as_deref(),
+            reads: run.operations(disk, Counter::Reads),
+            writes: run.operations(disk, Counter::Writes),
+            read_bytes: disk.read_bytes,
+            written_bytes: disk.written_bytes,
+            write_amplification: disk.write_amplification,
+        }
+    }
+}
