@@ -1,4 +1,4 @@
-//! Reports of runs in which nothing took time: they have the counters and no time.
+//! Reports as documents. Those of runs in which nothing took time have the counters and no time.
 
 use super::by_cause::ByCause;
 use super::no_cleaning::NoCleaning;
@@ -50,6 +50,17 @@ impl Run {
 }
 
 impl Report {
+    /// The JSON document, one line with its newline; undefined numbers are null.
+    pub fn to_json(&self) -> String {
+        let text = match self.is_untimed() {
+            true => serde_json::to_string(&CountedReport::of(self)),
+            false => serde_json::to_string(self),
+        };
+        let mut text = text.expect("a report has only string keys");
+        text.push('\n');
+        text
+    }
+
     /// Whether all runs are untimed.
     pub fn is_untimed(&self) -> bool {
         !self.runs.is_empty() && self.runs.iter().all(Run::is_untimed)
@@ -58,7 +69,7 @@ impl Report {
 
 /// The document of a report without times.
 #[derive(Serialize)]
-pub(super) struct CountedReport<'a> {
+struct CountedReport<'a> {
     schema: &'a str,
     commit: &'a str,
     seed: u64,
@@ -132,7 +143,7 @@ struct CountedStack<'a> {
 }
 
 impl<'a> CountedReport<'a> {
-    pub(super) fn of(report: &'a Report) -> CountedReport<'a> {
+    fn of(report: &'a Report) -> CountedReport<'a> {
         CountedReport {
             schema: &report.schema,
             commit: &report.commit,

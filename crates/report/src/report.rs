@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use super::activity_use::{ActivityFigures, GhostUse, ResponseByActivity};
 use super::by_cause::ByCause;
-use super::counted::CountedReport;
 use super::event_use::EventUse;
 use super::heads::Heads;
 use super::movement::MemberMovement;
@@ -390,17 +389,6 @@ impl Report {
             left: Vec::new(),
             runs: Vec::new(),
         }
-    }
-
-    /// The JSON document, one line with its newline; undefined numbers are null.
-    pub fn to_json(&self) -> String {
-        let text = match self.is_untimed() {
-            true => serde_json::to_string(&CountedReport::of(self)),
-            false => serde_json::to_string(self),
-        };
-        let mut text = text.expect("a report has only string keys");
-        text.push('\n');
-        text
     }
 
     /// The report without the cost of its runs: equal for equal experiment, seed and commit.
