@@ -155,11 +155,11 @@ impl Due {
     }
 
     fn next_of_asked(&self, disks: &[Box<dyn Disk>]) -> Option<Instant> {
-        let of = |(index, disk): (usize, &Box<dyn Disk>)| match self.0.get(index) {
-            Some(Instant::ZERO) => disk.next_event(),
+        let of = |index: usize| match self.0.get(index) {
+            Some(Instant::ZERO) => disks[index].next_event(),
             at => at,
         };
-        disks.iter().enumerate().filter_map(of).min()
+        (0..disks.len()).filter_map(of).min()
     }
 }
 
