@@ -28,22 +28,19 @@ impl Run {
     }
 
     /// Takes out what only a drive model can know: times, the way of the arm, and what the medium moved in
-    /// parts of a disk. Nodes of `slots` have the slots of a cache: a block takes one that is free, and when
-    /// one is free again depends on time, and so does in how many operations blocks are read and written.
-    pub fn leave_out_times(&mut self, slots: &[String]) {
+    /// parts of a disk; where `has_cache`, also how many operations its disks have. A cache writes below while
+    /// the host goes on, so when that ends decides which slots are free and adjoin, and whether a translation
+    /// finds what is read in its log or at home.
+    pub fn leave_out_times(&mut self, has_cache: bool) {
         let is_count = |name: &String| {
             let is_time = declared(name).is_some_and(|known| known.unit == Unit::Ns);
-            !is_time && name != Counter::SeekTracks.name()
+            let of_operations = [Counter::Reads, Counter::Writes].map(Counter::name);
+            !is_time
+                && name != Counter::SeekTracks.name()
+                && !(has_cache && of_operations.contains(&name.as_str()))
         };
         for counted in self.nodes.values_mut() {
             counted.retain(|name, _| is_count(name));
-        }
-        for node in slots {
-            if let Some(counted) = self.nodes.get_mut(node) {
-                counted.retain(|name, _| {
-                    ![Counter::Reads, Counter::Writes].map(Counter::name).contains(&name.as_str())
-                });
-            }
         }
         self.disks.iter_mut().for_each(|disk| disk.areas.clear());
     }

@@ -150,15 +150,16 @@ impl Plan {
     /// When a node of it depends on time; names the key.
     pub fn check_untimed(&self) -> Result<(), ConfigError> {
         for (node, planned) in self.config.node.iter().zip(&self.nodes) {
-            if node.journal_keys().is_some_and(|journal| journal.durable == Some(true)) {
-                return Err(ConfigError::words(format!(
-                    "--untimed: system `{}`: node `{}`: durable = true writes a mark when nothing was written for \
-                     some time, so its counters depend on time; accepted: durable = false",
-                    self.config.name,
-                    node.name()
-                )));
-            }
-            if let Some(TimeKey { key, does, instead }) = planned.depends_on_time() {
+            let is_durable =
+                node.journal_keys().is_some_and(|journal| journal.durable == Some(true));
+            let of_journal = is_durable.then(|| TimeKey {
+                key: "durable = true".to_string(),
+                does: "writes a mark when nothing was written for some time",
+                instead: "durable = false",
+            });
+            if let Some(TimeKey { key, does, instead }) =
+                of_journal.or_else(|| planned.depends_on_time())
+            {
                 return Err(ConfigError::words(format!(
                     "--untimed: system `{}`: node `{}`: {key} {does}, so its counters depend on time; accepted: {instead}",
                     self.config.name,

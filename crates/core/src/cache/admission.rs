@@ -30,7 +30,7 @@ struct Admission {
     run: Option<Run>,
     /// The destage that the next evicted block may join.
     destage: Option<u32>,
-    /// The slot that the block before was given.
+    /// The slot that was given out last for the request; none while a newcomer waits for its own.
     last_slot: Option<u32>,
     hits: u64,
     events: PolicyEvents,

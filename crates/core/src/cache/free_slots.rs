@@ -1,10 +1,8 @@
 //! Free slots, given out so that blocks which belong together lie together.
 
+use crate::map::LruLists;
 use alloc::vec;
 use alloc::vec::Vec;
-
-/// Stands for no window.
-const NONE: u32 = u32::MAX;
 
 /// Slots of a window: the bits of a word.
 const WINDOW_SLOTS: u32 = u64::BITS;
@@ -20,19 +18,17 @@ pub(super) struct FreeSlots {
     end: u32,
     /// By window: a bit for each free slot.
     free: Vec<u64>,
-    /// By window: the windows before and behind it in its list.
-    links: Vec<[u32; 2]>,
     /// By window: its longest run of free slots, which is the number of its list; 0 of one that is full, which is
     /// in none.
     listed: Vec<u8>,
-    /// By list: its first window.
-    heads: [u32; WINDOW_SLOTS as usize + 1],
+    /// The windows by their longest run. The one that changed last is the first to be taken from.
+    windows: LruLists,
     /// A bit for each list that is not empty, by its number.
     lists: u128,
 }
 
-const BEFORE: usize = 0;
-const BEHIND: usize = 1;
+/// A list for each length that a longest run may have.
+const LISTS: usize = WINDOW_SLOTS as usize + 1;
 
 impl FreeSlots {
     /// All slots from `first` to `end` are free.
@@ -42,9 +38,8 @@ impl FreeSlots {
             first,
             end,
             free: vec![0; windows],
-            links: vec![[NONE; 2]; windows],
             listed: vec![0; windows],
-            heads: [NONE; WINDOW_SLOTS as usize + 1],
+            windows: LruLists::new(LISTS),
             lists: 0,
         };
         slots.restore(|_| false);
@@ -54,7 +49,7 @@ impl FreeSlots {
     /// Makes exactly the slots for which `used` holds taken ones.
     pub fn restore(&mut self, used: impl Fn(u32) -> bool) {
         self.listed.fill(0);
-        self.heads.fill(NONE);
+        self.windows = LruLists::new(LISTS);
         self.lists = 0;
         // The first window comes first in its list.
         for window in (0..self.free.len() as u32).rev() {
@@ -69,16 +64,13 @@ impl FreeSlots {
     /// A slot for the first of so many blocks that belong together: a window that has room for all of them,
     /// and the least of such, or the one with most room.
     pub fn take_first(&mut self, blocks: u32) -> Option<u32> {
-        if self.lists == 0 {
-            return None;
-        }
         let wanted = blocks.clamp(1, WINDOW_SLOTS);
         let enough = self.lists >> wanted << wanted;
         let list = match enough {
-            0 => u128::BITS - 1 - self.lists.leading_zeros(),
+            0 => (u128::BITS - 1).checked_sub(self.lists.leading_zeros())?,
             _ => enough.trailing_zeros(),
         };
-        let window = self.heads[list as usize];
+        let window = self.windows.newest(list as usize)?;
         let free = self.free[window as usize];
         let run = wanted.min(list);
         Some(self.take(window, starts_of_runs(free, run).trailing_zeros()))
@@ -135,25 +127,14 @@ impl FreeSlots {
             return;
         }
         if from > 0 {
-            let [before, behind] = self.links[window as usize];
-            match before {
-                NONE => self.heads[usize::from(from)] = behind,
-                _ => self.links[before as usize][BEHIND] = behind,
-            }
-            if behind != NONE {
-                self.links[behind as usize][BEFORE] = before;
-            }
-            if self.heads[usize::from(from)] == NONE {
+            self.windows.remove(usize::from(from), window);
+            if self.windows.newest(usize::from(from)).is_none() {
                 self.lists &= !(1 << from);
             }
         }
         self.listed[window as usize] = to;
         if to > 0 {
-            let head = core::mem::replace(&mut self.heads[usize::from(to)], window);
-            self.links[window as usize] = [NONE, head];
-            if head != NONE {
-                self.links[head as usize][BEFORE] = window;
-            }
+            self.windows.push_newest(usize::from(to), window);
             self.lists |= 1 << to;
         }
     }

@@ -6,11 +6,10 @@ use super::batch::check_batch;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::{restore_order, save_order};
 use super::settings_error::CacheSettingsError;
-use super::zone_lists::ZoneLists;
 use super::zones::bands_for;
 use crate::disk::Geometry;
 use crate::map::BandTable;
-use crate::map::LruList;
+use crate::map::{LruList, LruLists};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;
@@ -24,7 +23,7 @@ pub(super) struct LruBand {
     batch: Option<u64>,
     list: LruList,
     /// Two lists for each band: its clean blocks, and behind them its dirty ones.
-    members: ZoneLists,
+    members: LruLists,
     blocks: Vec<Block>,
 }
 
@@ -54,7 +53,7 @@ impl LruBand {
         LruBand {
             batch,
             list: LruList::new(),
-            members: ZoneLists::new(list_of(bands.bands(), false)),
+            members: LruLists::new(list_of(bands.bands(), false)),
             blocks: Vec::new(),
             bands,
         }

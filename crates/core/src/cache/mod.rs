@@ -38,7 +38,6 @@ mod settings;
 mod settings_error;
 mod slots;
 mod zone_books;
-mod zone_lists;
 mod zone_lru;
 mod zones;
 

@@ -10,11 +10,10 @@ use super::batch::{BATCH, check_batch};
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::restore_each;
 use super::settings_error::{CacheSettingsError, error};
-use super::zone_lists::ZoneLists;
 use super::zones::{ZoneSettings, Zones};
 use crate::counters::{Counter, PORE};
 use crate::disk::Geometry;
-use crate::map::LruList;
+use crate::map::{LruList, LruLists};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;
@@ -154,7 +153,7 @@ pub(super) struct Pore {
     /// Zones with a cached dirty block at the last division, the ones opened first.
     candidates: Vec<u32>,
     /// The dirty blocks of each zone, where more than one leaves at once.
-    batches: Option<ZoneLists>,
+    batches: Option<LruLists>,
 }
 
 /// What is known of a cached block.
@@ -205,7 +204,7 @@ impl Pore {
             zones: vec![Zone { open: true, ..Zone::default() }; zones],
             map,
             candidates: Vec::new(),
-            batches: (settings.batch > 1).then(|| ZoneLists::new(zones)),
+            batches: (settings.batch > 1).then(|| LruLists::new(zones)),
         }
     }
 

@@ -25,7 +25,7 @@ struct Pool {
     /// Slots that are taken, and how many may be.
     taken: u32,
     taken_max: u32,
-    /// What the one got who waited last, as long as others wait.
+    /// The slot that went to the last one of those who wait, as long as others do.
     last_granted: Option<u32>,
     waiting: VecDeque<SlotWaiter>,
 }
@@ -79,7 +79,7 @@ impl Pool {
         }
     }
 
-    /// Frees a slot. Whoever has waited longest gets one, not always the same: those who wait belong together.
+    /// Frees a slot. Whoever has waited longest gets one, this or another: those who wait belong together.
     fn free(&mut self, slot: u32) -> Option<(SlotWaiter, u32)> {
         self.free.put(slot);
         let waiting = self.waiting.len() as u32;
@@ -88,7 +88,7 @@ impl Pool {
             return None;
         };
         let behind = self.last_granted.and_then(|last| self.free.take_behind(last));
-        let slot = behind.or_else(|| self.free.take_first(waiting)).unwrap_or(slot);
+        let slot = behind.or_else(|| self.free.take_first(waiting)).expect("one was just freed");
         self.last_granted = (waiting > 1).then_some(slot);
         Some((waiter, slot))
     }

@@ -4,11 +4,10 @@
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::restore_order;
 use super::settings_error::CacheSettingsError;
-use super::zone_lists::ZoneLists;
 use super::zones::{ZoneSettings, Zones};
 use crate::counters::{Counter, ZONE_BUFFER};
 use crate::disk::Geometry;
-use crate::map::LruList;
+use crate::map::{LruList, LruLists};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;
@@ -45,7 +44,7 @@ impl ZoneLruSettings {
         let zones = self.zones.of("zone-lru", backing, ZONES_MAX)?;
         Ok(Box::new(ZoneLru {
             recency: LruList::new(),
-            members: ZoneLists::new(zones.count()),
+            members: LruLists::new(zones.count()),
             counts: vec![0; zones.count()],
             blocks: Vec::new(),
             zones,
@@ -65,7 +64,7 @@ struct ZoneLru {
     /// The zones that have blocks.
     recency: LruList,
     /// The blocks of each zone.
-    members: ZoneLists,
+    members: LruLists,
     /// By zone: how many blocks it has.
     counts: Vec<u32>,
     /// By entry.

@@ -1,4 +1,4 @@
-//! Maps over block addresses: extents, bands and locks; an order by recency; things by number.
+//! Maps over block addresses: extents, bands and locks; orders by recency; things by number.
 
 mod address_map;
 mod band_table;
@@ -6,6 +6,7 @@ mod extent_locks;
 mod extent_map;
 mod extent_set;
 mod lru_list;
+mod lru_lists;
 mod slab;
 
 pub(crate) use address_map::{AddressMap, address_map};
@@ -14,4 +15,5 @@ pub use extent_locks::ExtentLocks;
 pub use extent_map::{ExtentMap, Piece};
 pub use extent_set::ExtentSet;
 pub(crate) use lru_list::LruList;
+pub(crate) use lru_lists::LruLists;
 pub use slab::Slab;

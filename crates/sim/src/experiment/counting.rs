@@ -7,28 +7,12 @@ use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
 use imbrex_report::{Recorder, ReplayMode};
-use imbrex_stack::Built;
+use imbrex_stack::{Built, NodeRole};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-/// The kinds of node that write blocks into slots of a disk.
-const CACHES: [&str; 2] = ["write-back-cache", "zone-lru-buffer"];
-
 impl Task<'_> {
-    /// The nodes that have the slots of a write-back cache, down to their disks.
-    fn slots(&self) -> Vec<String> {
-        let config = &self.case.config;
-        let caches = config.node.iter().filter(|node| CACHES.contains(&node.kind()));
-        let mut slots: Vec<&str> = caches.filter_map(|node| node.port("flash")).collect();
-        let mut next = 0;
-        while let Some(node) = slots.get(next).and_then(|name| config.node(name)) {
-            slots.extend(node.below());
-            next += 1;
-        }
-        slots.into_iter().map(str::to_string).collect()
-    }
-
     /// Replays the workload on a stack whose disks answer at once. Nobody watches: what changes with time has
     /// no meaning here.
     pub(super) fn count(&self, built: Built, stop: &AtomicBool) -> Result<Replayed, RunError> {
@@ -51,7 +35,7 @@ impl Task<'_> {
         let counts = replayer.counts;
         let workload = self.told(replayer.records(), counts)?;
         let mut run = describe.run(&engine.stack, counts.into(), ReplayMode::Untimed);
-        run.leave_out_times(&self.slots());
+        run.leave_out_times(describe.has(NodeRole::Cache));
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
     }
 }

@@ -201,17 +201,18 @@ impl Task<'_> {
         stop: &AtomicBool,
     ) -> Result<(Plan, Option<Footprint>, Built), RunError> {
         let plan = Plan::new(&self.case.config, options)?;
+        let is_untimed = self.case.replay.mode == ReplayMode::Untimed;
+        if is_untimed {
+            plan.check_untimed()?;
+        }
         let _passes = self.first_passes(&plan);
         let writes_only = plan.is_write_only() || self.case.replay.drop_reads;
         let footprint = self.footprint(&plan, writes_only, footprints, stop)?;
         let lookups = self.lookups(&plan, writes_only, stop)?;
         let lookups = lookups.as_deref();
-        let built = match self.case.replay.mode {
-            ReplayMode::Untimed => {
-                plan.check_untimed()?;
-                plan.build_untimed(footprint, lookups)?
-            }
-            _ => plan.build(footprint, lookups, ContentKind::Counted)?,
+        let built = match is_untimed {
+            true => plan.build_untimed(footprint, lookups)?,
+            false => plan.build(footprint, lookups, ContentKind::Counted)?,
         };
         Ok((plan, footprint, built))
     }

@@ -12,6 +12,8 @@ use std::path::Path;
 
 /// Requests of each recording.
 const REQUESTS: u64 = 3000;
+/// So many show what a background write decides.
+const LONG: u64 = 100_000;
 
 /// The ready-made stacks over one disk beside the compared ones.
 const OTHERS: [&str; 9] = [
@@ -39,14 +41,15 @@ fn settings(name: &str) -> &'static [&'static str] {
     }
 }
 
-fn batch(systems: &[&str], trace: &str, mode: ReplayMode, asks: bool) -> Batch {
+/// Systems as they are, or with the settings by which they do not depend on time.
+fn batch(systems: &[&str], trace: &str, mode: ReplayMode, requests: u64, is_set: bool) -> Batch {
     let case = |name: &&str| {
         let is_drive_managed = !settings(name).is_empty();
         let mut replay = back_to_back(1);
-        (replay.mode, replay.limit) = (mode, Some(REQUESTS));
+        (replay.mode, replay.limit) = (mode, Some(requests));
         replay.placement.fit = Fit::Wrap;
         Case {
-            config: stack(name, if asks { settings(name) } else { &[] }),
+            config: stack(name, if is_set { settings(name) } else { &[] }),
             parameters: BTreeMap::new(),
             replay,
             events: vec![],
@@ -59,12 +62,12 @@ fn batch(systems: &[&str], trace: &str, mode: ReplayMode, asks: bool) -> Batch {
         }
     };
     let mut workload = workload(trace);
-    workload.limit = Some(REQUESTS);
+    workload.limit = Some(requests);
     Batch { workload, seed: 1, cases: systems.iter().map(case).collect(), jobs: 2 }
 }
 
-fn report(systems: &[&str], trace: &str, mode: ReplayMode) -> Report {
-    let report = batch(systems, trace, mode, true).run(&|_| ());
+fn report(systems: &[&str], trace: &str, mode: ReplayMode, requests: u64) -> Report {
+    let report = batch(systems, trace, mode, requests, true).run(&|_| ());
     report.unwrap_or_else(|error| panic!("{trace}: {error}"))
 }
 
@@ -119,6 +122,16 @@ const SETTINGS: [&str; 2] = ["configuration", "resolved"];
 
 #[test]
 fn every_counter_is_that_of_the_timed_run_on_all_recordings() {
+    compare_on_all_recordings(REQUESTS);
+}
+
+#[test]
+#[ignore = "long: for the soak"]
+fn every_counter_is_that_of_the_timed_run_on_long_recordings() {
+    compare_on_all_recordings(LONG);
+}
+
+fn compare_on_all_recordings(requests: u64) {
     let systems: Vec<&str> = compared().chain(OTHERS).collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
     let files = std::fs::read_dir(folder).expect("the recordings");
@@ -128,8 +141,8 @@ fn every_counter_is_that_of_the_timed_run_on_all_recordings() {
     assert!(traces.len() > 6);
     let mut rewritten = 0;
     for trace in &traces {
-        let timed = report(&systems, trace, ReplayMode::ClosedLoop { depth: 1 });
-        let counted = report(&systems, trace, ReplayMode::Untimed);
+        let timed = report(&systems, trace, ReplayMode::ClosedLoop { depth: 1 }, requests);
+        let counted = report(&systems, trace, ReplayMode::Untimed, requests);
         rewritten += counted.runs.iter().map(|run| run.rewrites.bands_rewritten).sum::<u64>();
         let mut found = Vec::new();
         for ((counted, timed), system) in runs(&counted).iter().zip(&runs(&timed)).zip(&systems) {
@@ -144,7 +157,7 @@ fn every_counter_is_that_of_the_timed_run_on_all_recordings() {
 #[test]
 fn a_report_of_counters_has_no_times_in_any_of_its_forms() {
     let systems = ["smr-only", "lru", "pore"];
-    let report = report(&systems, "synthetic:wdev-like/256", ReplayMode::Untimed);
+    let report = report(&systems, "synthetic:wdev-like/256", ReplayMode::Untimed, REQUESTS);
     let violations = schema_violations(&report);
     assert!(violations.is_empty(), "{violations:#?}");
     let mut found = Vec::new();
@@ -170,7 +183,8 @@ fn a_stack_whose_counters_depend_on_time_is_refused_by_the_key() {
         ("four-disks", "kind = \"scheduler\""),
     ] {
         let trace = "synthetic:uniform-random-write/1000";
-        let error = batch(&[system], trace, ReplayMode::Untimed, false).run(&|_| ()).unwrap_err();
+        let error =
+            batch(&[system], trace, ReplayMode::Untimed, REQUESTS, false).run(&|_| ()).unwrap_err();
         assert!(matches!(error, RunError::Config(_)), "{error}");
         let error = error.to_string();
         assert!(error.starts_with("--untimed: system `") && error.contains(words), "{error}");
