@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Serving, beside nbdkit's file plugin: 4 KiB random reads and writes at queue depth 32 on a tmpfs.
+"""Serving on a tmpfs, beside nbdkit's file plugin and, where it is there, qemu-nbd.
 
-One stack is `lru` with a cache larger than the device, filled first, so that every request is a hit. The others are
-`raid1` over two plain disks and `raid4smr` over three homes, a data disk and a parity disk, durable. The servers take turns, three times each; the figures are medians. Needs fio (with
-its nbd engine) and nbdkit.
+The first table is of `lru` with a cache larger than the device, so that every request is a hit: random requests of several sizes, on a
+device that was filled in sequence and on the same after four rounds of random 4 KiB writes. The second is of 4 KiB at queue depth 32, with
+`raid1` over two plain disks and `raid4smr` over three homes, a data disk and a parity disk. All are durable. The servers take turns, three
+times each; the figures are medians. Beside the rates stands the processor time of the server for an operation: a busy machine gives more
+of itself to a server of many threads. Runs during which others had more than half a processor are marked. Needs fio (with its nbd engine)
+and nbdkit.
 
 Where ../shared/guest is there, and mdadm, the array stands beside RAID 1 of the Linux kernel in that guest: both have
 members on a tmpfs, and that of the kernel is served by nbdkit. Figures of the guest compare with each other alone.
@@ -29,7 +32,13 @@ DEVICE_MIB = 256
 # Memory of the guest is slow.
 GUEST_DEVICE_MIB = 64
 PAIRS = 3
-MEASURE_S = 5
+MEASURE_S = 3
+# Kilobytes of a request and requests in flight.
+SIZES = ((4, 1), (4, 32), (128, 8), (1024, 4))
+# Rounds of random writes of 4 KiB that make a filled device a used one.
+ROUNDS_OF_USE = 4
+# Processors that others may have while it is measured.
+OTHERS_MAX = 0.5
 START_TIMEOUT_S = 30
 # Of `lru`, which is hit by every request.
 TARGET = 0.35
@@ -72,17 +81,50 @@ band_tracks = 20
 
 
 def fio(uri, name, scratch, device_mib, *options):
-    """Runs one job and answers its I/O operations per second."""
+    """Runs one job and answers how many operations it made, and those per second."""
     result = scratch / "fio.json"
     subprocess.run(
         ["fio", f"--name={name}", "--ioengine=nbd", f"--uri={uri}", "--bs=4k", "--iodepth=32",
-         f"--size={device_mib}M", "--norandommap", "--randrepeat=1", "--output-format=json",
+         f"--size={device_mib}M", "--randrepeat=1", "--output-format=json",
          f"--output={result}", *options],
         stdout=subprocess.DEVNULL, check=True, cwd=scratch)
     text = result.read_text(encoding="utf-8")
     # What fio remarks on comes before the document.
     job = json.loads(text[text.index("{"):])["jobs"][0]
-    return job["read"]["iops"] + job["write"]["iops"]
+    ways = job["read"], job["write"]
+    return sum(way["total_ios"] for way in ways), sum(way["iops"] for way in ways)
+
+
+def process_s(pid):
+    """Seconds of processor time that a process has had."""
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    words = text[text.rindex(")") + 2:].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def machine_s():
+    """Seconds of processor time that the machine has spent on anything."""
+    words = pathlib.Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:]
+    times = [int(word) for word in words]
+    # All but idle and waiting; the guests are in the others.
+    return (sum(times[:8]) - times[3] - times[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def ours_s(pid):
+    """What the server, fio and this script have had of it."""
+    own = os.times()
+    return process_s(pid) + own.user + own.system + own.children_user + own.children_system
+
+
+class Result:
+    """What was measured of a job: operations per second, microseconds of the server for each, and processors of others."""
+
+    def __init__(self, uri, name, pid, scratch, device_mib, *options):
+        server, ours, machine, began = process_s(pid), ours_s(pid), machine_s(), time.monotonic()
+        operations, self.iops = fio(uri, name, scratch, device_mib, *options)
+        elapsed = time.monotonic() - began
+        self.us = 1e6 * (process_s(pid) - server) / operations
+        self.others = max(0, machine_s() - machine - (ours_s(pid) - ours)) / elapsed
 
 
 def accepts(path):
@@ -94,8 +136,8 @@ def accepts(path):
         return True
 
 
-def measure(command, path, scratch, device_mib):
-    """Starts a server, fills the device, and answers the rates of reads and of writes."""
+def measure(command, path, scratch, device_mib, jobs):
+    """Starts a server, and answers what `jobs` measures there, by names."""
     said, uri = scratch / "said", f"nbd+unix:///?socket={path}"
     path.unlink(missing_ok=True)
     with open(said, "wb") as output, subprocess.Popen(
@@ -106,9 +148,7 @@ def measure(command, path, scratch, device_mib):
                 if server.poll() is not None or time.monotonic() > deadline:
                     sys.exit(f"{command[0]} did not start")
                 time.sleep(0.02)
-            fio(uri, "fill", scratch, device_mib, "--rw=write", "--bs=1M", "--iodepth=4")
-            timed = ["--time_based", f"--runtime={MEASURE_S}"]
-            rates = {kind: fio(uri, kind, scratch, device_mib, f"--rw=rand{kind}", *timed) for kind in ("read", "write")}
+            found = jobs(uri, server.pid, scratch, device_mib)
         finally:
             server.send_signal(signal.SIGTERM)
     report = said.read_text(encoding="utf-8")
@@ -117,7 +157,32 @@ def measure(command, path, scratch, device_mib):
         missed = run["read_blocks"] - run["read_hits"], run["write_blocks"] - run["write_hits"]
         if missed[0] > 0 or missed[1] > device_mib << 8:
             sys.exit(f"not every request was a hit: {missed} blocks were not")
-    return rates
+    return found
+
+
+TIMED = ["--time_based", f"--runtime={MEASURE_S}", "--norandommap"]
+
+
+def small_requests(uri, pid, scratch, device_mib):
+    """4 KiB at queue depth 32 on a filled device."""
+    fio(uri, "fill", scratch, device_mib, "--rw=write", "--bs=1M", "--iodepth=4")
+    return {kind: Result(uri, kind, pid, scratch, device_mib, f"--rw=rand{kind}", *TIMED) for kind in ("read", "write")}
+
+
+def every_size(uri, pid, scratch, device_mib):
+    """Every size on a filled device and on a used one, and copies of the whole device."""
+    found = {}
+    fio(uri, "fill", scratch, device_mib, "--rw=write", "--bs=1M", "--iodepth=4")
+    is_used = False
+    for state, kind in (("filled", "read"), ("filled", "write"), ("used", "read"), ("used", "write")):
+        for kilobytes, depth in SIZES:
+            if state == "used" and not is_used:
+                fio(uri, "use", scratch, device_mib, "--rw=randwrite", f"--loops={ROUNDS_OF_USE}")
+            # Writes put blocks in order again.
+            is_used = state == "used" and kind == "read"
+            job = [f"--rw=rand{kind}", f"--bs={kilobytes}k", f"--iodepth={depth}", *TIMED]
+            found[state, kilobytes, depth, kind] = Result(uri, kind, pid, scratch, device_mib, *job)
+    return found
 
 
 def served_by(stack, scratch, device_mib, *settings):
@@ -134,26 +199,46 @@ def served_array(scratch, device_mib, text=ARRAY):
     return served_by(stack, scratch, device_mib)
 
 
-def compare(servers, scratch, device_mib):
-    """Measures the servers in turn. Answers by the name of each the medians of reads and of writes."""
-    rates = {name: {"read": [], "write": []} for name in servers}
+def compare(servers, scratch, device_mib, jobs=small_requests):
+    """Measures the servers in turn. Answers by the name of each and of what was measured the median rate and processor time; a
+    rate is marked when others had much of the machine in a run."""
+    results = {name: {} for name in servers}
     for pair in range(PAIRS):
         for name, command in servers.items():
-            for kind, iops in measure(command, scratch / "s", scratch, device_mib).items():
-                rates[name][kind].append(iops)
-                print(f"round {pair + 1}, {name:<12} {kind:<5} {iops:>9,.0f} IOPS", file=sys.stderr)
-    return {name: {kind: statistics.median(found) for kind, found in kinds.items()} for name, kinds in rates.items()}
+            for what, found in measure(command, scratch / "s", scratch, device_mib, jobs).items():
+                results[name].setdefault(what, []).append(found)
+                mark = f", others had {found.others:.1f} processors" if found.others > OTHERS_MAX else ""
+                words = what if isinstance(what, str) else " ".join(map(str, what))
+                print(f"round {pair + 1}, {name:<12} {words:<20} {found.iops:>9,.0f} IOPS, {found.us:.1f} us{mark}", file=sys.stderr)
+    return {name: {what: Median(found) for what, found in all_of.items()} for name, all_of in results.items()}
+
+
+class Median:
+    """The medians of several results of the same job."""
+
+    def __init__(self, results):
+        self.iops = statistics.median(result.iops for result in results)
+        self.us = statistics.median(result.us for result in results)
+        self.mark = " (busy)" if any(result.others > OTHERS_MAX for result in results) else ""
+
+
+def row(what, ours, theirs, name):
+    ratio = ours.iops / theirs.iops
+    print(f"| {what} | {ours.iops:,.0f}{ours.mark} | {ours.us:.1f} | {name} | {theirs.iops:,.0f}{theirs.mark} | {theirs.us:.1f} | {ratio:.2f} | "
+          f"{ours.us / theirs.us:.2f} |")
+    return ratio
 
 
 def table(medians, ours, theirs):
     """A row for reads and one for writes. Answers the ratios."""
-    ratios = {kind: medians[ours][kind] / medians[theirs][kind] for kind in ("read", "write")}
-    for kind, ratio in ratios.items():
-        print(f"| {ours}, {kind} | {medians[ours][kind]:,.0f} | {theirs} | {medians[theirs][kind]:,.0f} | {ratio:.2f} |")
-    return ratios
+    return {kind: row(f"{ours}, {kind}", medians[ours][kind], medians[theirs][kind], theirs) for kind in ("read", "write")}
 
 
-HEADING = "| 4 KiB random, queue depth 32 | IOPS | Beside | IOPS | Ratio |\n|---|---:|---|---:|---:|"
+def columns(what):
+    return (f"| {what} | IOPS | us | Beside | IOPS | us | Rate | Processor time |\n|---|---:|---:|---|---:|---:|---:|---:|")
+
+
+HEADING = columns("4 KiB random, queue depth 32")
 
 
 def in_guest():
@@ -210,14 +295,23 @@ def main():
         image = scratch / "image"
         with open(image, "wb") as file:
             file.truncate(DEVICE_MIB << 20)
+        others = {"nbdkit": ["nbdkit", "-f", "-U", scratch / "s", "file", image]}
+        if shutil.which("qemu-nbd"):
+            others["qemu-nbd"] = ["qemu-nbd", "-f", "raw", "-t", "--cache=writeback", "-k", scratch / "s", image]
+        hits = {"lru": served_by("lru", scratch, DEVICE_MIB, "--set", f"cache.capacity={DEVICE_MIB + 64}MiB")}
+        sized = compare({**hits, **others}, scratch, DEVICE_MIB, every_size)
+        print(columns("`lru`, every request a hit, random"))
+        for (state, kilobytes, depth, kind), ours in sized["lru"].items():
+            for name in others:
+                what = f"{state}, {kilobytes} KiB, depth {depth}, {kind}"
+                row(what, ours, sized[name][state, kilobytes, depth, kind], name)
         medians = compare({
-            "nbdkit": ["nbdkit", "-f", "-U", scratch / "s", "file", image],
-            "lru": served_by("lru", scratch, DEVICE_MIB, "--set", f"cache.capacity={DEVICE_MIB + 64}MiB"),
+            "nbdkit": others["nbdkit"],
             "raid1": served_array(scratch, DEVICE_MIB),
             "raid4smr": served_array(scratch, DEVICE_MIB, PARITY_ARRAY),
         }, scratch, DEVICE_MIB)
-    print(HEADING)
-    ratios = table(medians, "lru", "nbdkit")
+    print(f"\n{HEADING}")
+    ratios = {kind: sized["lru"]["filled", 4, 32, kind].iops / sized["nbdkit"]["filled", 4, 32, kind].iops for kind in ("read", "write")}
     table(medians, "raid1", "nbdkit")
     table(medians, "raid4smr", "nbdkit")
     beside_md()

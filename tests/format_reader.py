@@ -32,7 +32,11 @@ from format_parity import ParityArray
 
 # The bit of the required features for a journal with copies on other members.
 MIRRORED = 4
+# The bit for a checkpoint with parts behind its first one.
+PARTS = 16
 SUMS_PER_PAGE = PAYLOAD // 4
+# Stands for no block in the parts of a checkpoint of a cache.
+NOBODY = (1 << 64) - 1
 
 
 def superblock(member, address):
@@ -40,6 +44,7 @@ def superblock(member, address):
     if len(payload) != 96:
         raise Bad("length")
     words = struct.unpack_from("<4I16s4Q2HIQQQ", payload)
+    pages = words[14] if words[2] & PARTS else max(1, -(-words[12] // PAYLOAD))
     return {
         "address": address,
         "generation": header["generation"],
@@ -58,6 +63,7 @@ def superblock(member, address):
         "checkpoint_checksum": words[11],
         "checkpoint_bytes": words[12],
         "replay_from": words[13],
+        "checkpoint_pages": pages,
     }
 
 
@@ -119,14 +125,17 @@ def mirror(member, root):
 
 
 def checkpoint(member, root):
-    pages = max(1, -(-root["checkpoint_bytes"] // PAYLOAD))
+    pages, newest = root["checkpoint_pages"], root["generation"]
     start = end_blocks(root) + root["checkpoint_place"] * root["checkpoint_blocks"]
     data = b""
+    before = 0
     for page in range(pages):
         owner = bytes.fromhex(root["member"].replace("-", ""))
         header, payload = unseal(member.block(start + page), PAGE, start + page, owner)
-        if (header["generation"], header["sequence"]) != (root["generation"], page):
+        least = before if root["required_features"] & PARTS and page + 1 < pages else newest
+        if not least <= header["generation"] <= newest or header["sequence"] != page:
             raise Bad("page of another checkpoint")
+        before = header["generation"]
         data += payload
     if len(data) != root["checkpoint_bytes"] or crc32c(data) != root["checkpoint_checksum"]:
         raise Bad("checksum of the checkpoint")
@@ -237,7 +246,7 @@ class Journal:
 def cache_map(journal):
     """The dirty blocks of a cache: block, slot, checksum."""
     data = journal.checkpoint
-    slots, mappings, clean, _ = struct.unpack_from("<4Q", data)
+    slots, mappings, clean, state = struct.unpack_from("<4Q", data)
     base = journal.root["area_blocks"]
     newest, older, owners = {}, {}, {}
 
@@ -249,9 +258,19 @@ def cache_map(journal):
             older.setdefault(lba, []).append(old)
         newest[lba] = (slot, checksum, missing)
 
+    mapped = {}
     for index in range(mappings):
         lba, slot, checksum = struct.unpack_from("<QII", data, 32 + 16 * index)
-        place(lba, slot, checksum, False)
+        mapped[slot] = (lba, checksum)
+    at = 32 + 16 * mappings + 8 * clean + state
+    while at < len(data):
+        (count,) = struct.unpack_from("<Q", data, at)
+        for lba, slot, checksum in struct.iter_unpack("<QII", data[at + 8:at + 8 + 16 * count]):
+            mapped[slot] = (lba, checksum)
+        at += 8 + 16 * count
+    for slot, (lba, checksum) in sorted(mapped.items()):
+        if lba != NOBODY:
+            place(lba, slot, checksum, False)
     for record in journal.records:
         if record["kind"] == 1:
             (lba,) = struct.unpack("<Q", record["payload"])

@@ -119,6 +119,7 @@ fn superblock_document(superblock: &Superblock) -> Value {
         "clean": superblock.clean,
         "checkpoint_checksum": superblock.checkpoint_checksum,
         "checkpoint_bytes": superblock.checkpoint_bytes,
+        "checkpoint_pages": superblock.pages(),
         "replay_from": superblock.replay_from,
         "compatible_features": superblock.compatible_features,
         "read_only_features": superblock.read_only_features,

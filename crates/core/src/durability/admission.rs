@@ -8,6 +8,7 @@
 //! The number comes first: a copy that has missed something must never be taken for the new one.
 //! The new copy is not said to be in before it is whole.
 
+use super::checkpoint_pages::Content;
 use super::checkpoint_steps::Occasion;
 use super::copies::{Admission, CopySet, HeldBlock, Part, Stage};
 use super::events::JournalEvent;
@@ -118,7 +119,7 @@ impl Journal {
         admission.stage = Stage::Writing;
         let (map, from) = (core::mem::take(&mut admission.map), admission.from);
         self.send_held(ctx);
-        self.start_checkpoint(Occasion::Admission(from), map, ctx);
+        self.start_checkpoint(Occasion::Admission(from), Content::whole(map), ctx);
     }
 
     /// The new copy is whole.

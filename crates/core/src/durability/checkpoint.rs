@@ -1,4 +1,5 @@
-//! Checkpoints: the whole state of a layer in the place that the newest one does not use.
+//! Checkpoints: the whole state of a layer in the place that the newest one does not use, or a part
+//! behind the newest one that says what has changed since.
 //!
 //! ```text
 //! (strays -> flush ->) pages -> flush -> superblock copies 0, 1 -> flush -> copies 2, 3 -> flush
@@ -10,14 +11,16 @@
 //! torn write may make a good copy again. Its place is about to be overwritten: therefore these
 //! copies are made to name what was found, and are flushed, before the first page.
 
-use super::block::{self, BlockKind, Header, PAYLOAD_BYTES};
+use super::block::{self, BlockKind, Header};
+use super::checkpoint_pages::{Content, Next, Pages};
 use super::checkpoint_steps::{Checkpoint, Occasion, Step};
 use super::events::JournalEvent;
 use super::ids::Lsn;
 use super::journal::Journal;
 use super::opening::Phase;
 use super::operations::Purpose;
-use super::superblock::{COPIES, Superblock};
+use super::settings::JournalSettings;
+use super::superblock::{COPIES, FEATURE_PARTS, Superblock};
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::Context;
@@ -70,22 +73,50 @@ impl Journal {
     }
 
     pub(super) fn begin_with(&mut self, checkpoint: Vec<u8>, ctx: &mut Context<'_>) {
-        self.start_checkpoint(Occasion::Begin, checkpoint, ctx);
+        self.start_checkpoint(Occasion::Begin, Content::whole(checkpoint), ctx);
     }
 
     /// Writes the state of the layer, with every record appended so far in it, so that the journal
     /// before it can be used again. One at a time.
     pub fn checkpoint(&mut self, checkpoint: Vec<u8>, ctx: &mut Context<'_>) {
         if self.failure().is_none() {
-            self.start_checkpoint(Occasion::Running, checkpoint, ctx);
+            self.start_checkpoint(Occasion::Running, Content::whole(checkpoint), ctx);
         }
+    }
+
+    /// As [`checkpoint`](Self::checkpoint), of so many bytes, which the layer hands over piece by piece:
+    /// [`JournalEvent::PieceWanted`] asks for each. They say what was so at this call. With `is_part` they
+    /// come behind the newest checkpoint, of which every byte stays; only where
+    /// [they fit](Self::has_place_for_part), and not where the journal is mirrored.
+    pub fn checkpoint_in_pieces(&mut self, bytes: u64, is_part: bool, ctx: &mut Context<'_>) {
+        assert!(!(is_part && self.is_mirrored()), "a part on copies that lie apart");
+        if self.failure().is_none() {
+            self.start_checkpoint(Occasion::Running, Content::in_pieces(bytes, is_part), ctx);
+        }
+    }
+
+    /// Takes the next piece of the checkpoint that is being written.
+    pub fn take_piece(&mut self, piece: &[u8], ctx: &mut Context<'_>) {
+        let Some(checkpoint) = &mut self.checkpoint else {
+            return;
+        };
+        let sum = &mut checkpoint.superblock.checkpoint_checksum;
+        *sum = crc32c::crc32c_append(*sum, piece);
+        checkpoint.pages.take(piece);
+        self.write_pages(ctx);
+    }
+
+    /// True when a part of so many bytes fits behind the newest checkpoint.
+    pub fn has_place_for_part(&self, bytes: u64) -> bool {
+        let pages = self.superblock.pages() + JournalSettings::checkpoint_blocks_for(bytes);
+        pages <= self.settings.checkpoint_blocks
     }
 
     /// Writes the last checkpoint of a layer that has nothing in flight and marks the member as
     /// clean. [`JournalEvent::Closed`] says when it is done.
     pub fn close(&mut self, checkpoint: Vec<u8>, ctx: &mut Context<'_>) {
         match self.failure() {
-            None => self.start_checkpoint(Occasion::Close, checkpoint, ctx),
+            None => self.start_checkpoint(Occasion::Close, Content::whole(checkpoint), ctx),
             Some(error) => self.events.push_back(JournalEvent::Failed(error)),
         }
     }
@@ -99,16 +130,10 @@ impl Journal {
     pub(super) fn start_checkpoint(
         &mut self,
         occasion: Occasion,
-        bytes: Vec<u8>,
+        content: Content,
         ctx: &mut Context<'_>,
     ) {
         assert!(self.checkpoint.is_none(), "a second checkpoint at once");
-        let pages = bytes.len().div_ceil(PAYLOAD_BYTES).max(1) as u64;
-        assert!(
-            pages <= self.settings.checkpoint_blocks,
-            "a checkpoint of {pages} pages in a place for {}",
-            self.settings.checkpoint_blocks
-        );
         let replay_from = match occasion {
             Occasion::Admission(from) => from,
             _ => {
@@ -118,12 +143,18 @@ impl Journal {
             }
         };
         let old = self.superblock;
+        let root = self.superblock_of(&content, occasion, ctx);
+        let first_page = if content.is_part { old.pages() } else { 0 };
+        let pages = Pages::new(content, first_page);
+        assert!(
+            pages.end() <= self.settings.checkpoint_blocks,
+            "a checkpoint of {} pages in a place for {}",
+            pages.end(),
+            self.settings.checkpoint_blocks
+        );
         let generation = self.next_generation();
         self.greatest_generation = generation;
         let bumped = occasion == Occasion::Begin && !ctx.is_planted(PlantedBug::EpochNotBumped);
-        let in_place =
-            occasion == Occasion::Begin && ctx.is_planted(PlantedBug::RecoveryNotIdempotent);
-        let place = if in_place { old.checkpoint_place } else { 1 - old.checkpoint_place };
         if ctx.is_planted(PlantedBug::JournalFreedEarly) {
             self.ring.tail = self.ring.next;
         }
@@ -131,22 +162,53 @@ impl Journal {
             superblock: Superblock {
                 generation,
                 epoch: old.epoch + u64::from(bumped),
-                checkpoint_place: place,
                 clean: occasion == Occasion::Close,
-                checkpoint_checksum: crc32c::crc32c(&bytes),
-                checkpoint_bytes: bytes.len() as u64,
                 replay_from: replay_from.0,
-                ..old
+                ..root
             },
             occasion,
-            bytes,
-            next_page: 0,
+            pages,
             step: Step::Pages,
             outstanding: 0,
         });
         match self.strays {
             [false, false, false, false] if !self.have_strays() => self.write_pages(ctx),
             _ => self.write_strays(ctx),
+        }
+    }
+
+    /// The newest superblock with what names the bytes of the next checkpoint.
+    fn superblock_of(
+        &self,
+        content: &Content,
+        occasion: Occasion,
+        ctx: &Context<'_>,
+    ) -> Superblock {
+        let old = self.superblock;
+        let sum = |before| crc32c::crc32c_append(before, content.bytes());
+        if content.is_part {
+            let pages = JournalSettings::checkpoint_blocks_for(content.len());
+            return Superblock {
+                required_features: self.settings.required_features | FEATURE_PARTS,
+                checkpoint_checksum: sum(old.checkpoint_checksum),
+                checkpoint_bytes: old.checkpoint_bytes + content.len(),
+                checkpoint_pages: old.pages() + pages,
+                ..old
+            };
+        }
+        let in_place =
+            occasion == Occasion::Begin && ctx.is_planted(PlantedBug::RecoveryNotIdempotent);
+        Superblock {
+            required_features: self.settings.required_features,
+            checkpoint_place: if in_place {
+                old.checkpoint_place
+            } else {
+                1 - old.checkpoint_place
+            },
+            checkpoint_checksum: sum(0),
+            checkpoint_bytes: content.len(),
+            checkpoint_pages: 0,
+            ..old
         }
     }
 
@@ -190,28 +252,33 @@ impl Journal {
             let Some(checkpoint) = &mut self.checkpoint else {
                 return;
             };
-            let pages = checkpoint.bytes.len().div_ceil(PAYLOAD_BYTES).max(1) as u64;
-            if checkpoint.next_page == pages {
-                let hasty = ctx.is_planted(PlantedBug::RootBeforePages);
-                if checkpoint.outstanding == 0 || hasty {
-                    checkpoint.outstanding = 0;
-                    self.pages_written(hasty, ctx);
-                }
+            if checkpoint.step != Step::Pages || checkpoint.outstanding == PAGES_IN_FLIGHT_MAX {
                 return;
             }
-            if checkpoint.outstanding == PAGES_IN_FLIGHT_MAX {
-                return;
+            let (index, range) = match checkpoint.pages.next() {
+                Next::Page(index, range) => (index, range),
+                Next::Piece => return self.events.push_back(JournalEvent::PieceWanted),
+                Next::Wait => return,
+                Next::End => {
+                    let hasty = ctx.is_planted(PlantedBug::RootBeforePages);
+                    if checkpoint.outstanding == 0 || hasty {
+                        checkpoint.outstanding = 0;
+                        self.pages_written(hasty, ctx);
+                    }
+                    return;
+                }
+            };
+            let pages = checkpoint.pages.end();
+            let is_last = index > 0 && index + 1 == pages;
+            if is_last && ctx.is_planted(PlantedBug::CheckpointPageLeftOut) {
+                continue;
             }
             checkpoint.outstanding += 1;
-            let index = checkpoint.next_page;
-            checkpoint.next_page += 1;
             let superblock = checkpoint.superblock;
-            let from = index as usize * PAYLOAD_BYTES;
-            let bytes = core::mem::take(&mut checkpoint.bytes);
-            let to = (from + PAYLOAD_BYTES).min(bytes.len());
-            self.write_page(&superblock, (index, pages), &bytes[from..to], ctx);
+            let bytes = mem::take(&mut checkpoint.pages.bytes);
+            self.write_page(&superblock, (index, pages), &bytes[range], ctx);
             if let Some(checkpoint) = &mut self.checkpoint {
-                checkpoint.bytes = bytes;
+                checkpoint.pages.bytes = bytes;
             }
         }
     }

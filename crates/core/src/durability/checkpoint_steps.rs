@@ -1,8 +1,8 @@
 //! Where a checkpoint stands.
 
+use super::checkpoint_pages::Pages;
 use super::ids::Lsn;
 use super::superblock::Superblock;
-use alloc::vec::Vec;
 
 /// Why a checkpoint is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,8 +36,7 @@ pub(super) struct Checkpoint {
     /// What the superblock will say.
     pub superblock: Superblock,
     pub occasion: Occasion,
-    pub bytes: Vec<u8>,
-    pub next_page: u64,
+    pub pages: Pages,
     pub step: Step,
     pub outstanding: u32,
 }

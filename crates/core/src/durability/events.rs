@@ -32,6 +32,9 @@ pub enum JournalEvent {
         /// Every record before this place is durable.
         durable_before: Lsn,
     },
+    /// The layer hands over the next piece of the checkpoint that is being written:
+    /// [`Journal::take_piece`](super::Journal::take_piece).
+    PieceWanted,
     /// A checkpoint has become durable, and with it every record before it; there is room again.
     Checkpointed {
         /// Every record before this place is durable.

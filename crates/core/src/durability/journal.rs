@@ -90,6 +90,7 @@ impl Journal {
                 checkpoint_checksum: 0,
                 checkpoint_bytes: 0,
                 replay_from: 0,
+                checkpoint_pages: 0,
             },
             greatest_generation: 0,
             strays: [false; COPIES],

@@ -25,6 +25,7 @@
 mod admission;
 pub mod block;
 mod checkpoint;
+mod checkpoint_pages;
 mod checkpoint_steps;
 mod copies;
 mod copies_read;

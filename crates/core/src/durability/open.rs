@@ -14,7 +14,7 @@ use super::membership::Membership;
 use super::opening::{COUNT_MAX, Opening, Phase, Step, no_superblock, take_records};
 use super::operations::Purpose;
 use super::replay_end::ReplayEnd;
-use super::superblock::{FEATURES, Superblock};
+use super::superblock::{FEATURE_PARTS, FEATURES, Superblock};
 use crate::buffer::BufferSlice;
 use crate::counters::Gauge;
 use crate::error::IoError;
@@ -160,8 +160,7 @@ impl Journal {
                     opening.step = Step::Checkpoint;
                 }
                 Step::Checkpoint => {
-                    let blocks = self.superblock.checkpoint_bytes.div_ceil(PAYLOAD_BYTES as u64);
-                    let pages = blocks.max(1);
+                    let pages = self.superblock.pages();
                     if opening.next < pages {
                         let place = self.superblock.checkpoint_place;
                         let start = self.settings.checkpoint_start(place) + opening.next;
@@ -247,6 +246,7 @@ impl Journal {
             self.superblock = newer;
             opening.checkpoint.clear();
             opening.next = 0;
+            opening.page_generation = 0;
             if let Ok(is_over) = self.advance(opening, ctx) {
                 return Ok(is_over);
             }
@@ -334,7 +334,10 @@ impl Journal {
         }
         self.check_settings(superblock)?;
         let place_bytes = self.settings.checkpoint_blocks * PAYLOAD_BYTES as u64;
-        if superblock.checkpoint_place > 1 || superblock.checkpoint_bytes > place_bytes {
+        let pages = superblock.pages();
+        let has_room = (1..=self.settings.checkpoint_blocks).contains(&pages);
+        if superblock.checkpoint_place > 1 || superblock.checkpoint_bytes > place_bytes || !has_room
+        {
             return Err(OpenError::damaged(
                 "superblock",
                 "it places the checkpoint outside its area",
@@ -382,7 +385,7 @@ impl Journal {
                 "required features (bit 0: bands are rewritten in stretches, by `merge_buffer`; bit 1: \
                  log and bands are on two disks; bit 2: the journal has copies on other members; \
                  bit 3: there are tables of checksums)",
-                superblock.required_features.into(),
+                (superblock.required_features & !FEATURE_PARTS).into(),
                 settings.required_features.into(),
             ),
         ]
@@ -412,7 +415,7 @@ impl Journal {
                 let detail = format!("page {index}: {}", error.message());
                 OpenError::damaged("checkpoint", detail)
             })?;
-            let is_right = header.generation == superblock.generation
+            let is_right = superblock.has_page(index, &header, opening.page_generation)
                 && (header.sequence == index || ignore_address);
             if !is_right {
                 let detail = format!(
@@ -421,6 +424,7 @@ impl Journal {
                 );
                 return Err(OpenError::damaged("checkpoint", detail));
             }
+            opening.page_generation = header.generation;
             opening.checkpoint.extend_from_slice(payload);
         }
         Ok(())

@@ -54,6 +54,8 @@ pub(super) struct Opening {
     pub membership: MembershipFound,
 
     pub checkpoint: Vec<u8>,
+    /// The generation of the last page that was read.
+    pub page_generation: u64,
     /// The next page, or the next block of the ring counted from the first that is replayed.
     pub next: u64,
 
@@ -83,6 +85,7 @@ impl Opening {
             read_error: None,
             membership: MembershipFound::default(),
             checkpoint: Vec::new(),
+            page_generation: 0,
             next: 0,
             lsn: Lsn(0),
             stopped: false,

@@ -1,7 +1,7 @@
 //! The superblock: the root of a member, of which four copies are kept.
 
 use super::block::{self, BlockError, BlockKind, Expected, Field, HEADER_BYTES, Header, field};
-use super::settings::LayerKind;
+use super::settings::{JournalSettings, LayerKind};
 use crate::lifecycle::Uuid;
 use alloc::vec::Vec;
 
@@ -28,7 +28,7 @@ pub const FIELDS: [Field; 15] = [
     field("checkpoint_checksum", HEADER_BYTES + 68, 4),
     field("checkpoint_bytes", HEADER_BYTES + 72, 8),
     field("replay_from", HEADER_BYTES + 80, 8),
-    field("reserved", HEADER_BYTES + 88, 8),
+    field("checkpoint_pages", HEADER_BYTES + 88, 8),
 ];
 
 /// The feature that bands are rewritten in stretches, through two places of the scratch band.
@@ -39,9 +39,12 @@ pub const FEATURE_HOME_APART: u32 = 2;
 pub const FEATURE_MIRRORED: u32 = 4;
 /// The feature that a translation which updates in place keeps tables of checksums.
 pub const FEATURE_CHECKSUMS: u32 = 8;
+/// The feature that the newest checkpoint has parts behind its first one. It comes and goes with the
+/// checkpoints, and is no setting of a layer.
+pub const FEATURE_PARTS: u32 = 16;
 /// All features that this build knows.
 pub const FEATURES: u32 =
-    FEATURE_STRETCHES | FEATURE_HOME_APART | FEATURE_MIRRORED | FEATURE_CHECKSUMS;
+    FEATURE_STRETCHES | FEATURE_HOME_APART | FEATURE_MIRRORED | FEATURE_CHECKSUMS | FEATURE_PARTS;
 
 /// What the superblock says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,9 +82,35 @@ pub struct Superblock {
     pub checkpoint_bytes: u64,
     /// The first journal block that is not in the checkpoint.
     pub replay_from: u64,
+    /// Pages of a checkpoint that has [parts](FEATURE_PARTS), each of which begins on a page of its
+    /// own; 0 otherwise.
+    pub checkpoint_pages: u64,
 }
 
 impl Superblock {
+    /// True when the checkpoint has parts behind its first one.
+    pub fn has_parts(&self) -> bool {
+        self.required_features & FEATURE_PARTS != 0
+    }
+
+    /// Pages of the checkpoint.
+    pub fn pages(&self) -> u64 {
+        match self.has_parts() {
+            true => self.checkpoint_pages,
+            false => JournalSettings::checkpoint_blocks_for(self.checkpoint_bytes),
+        }
+    }
+
+    /// True when the page with this index may have the header, apart from where it lies. The pages of
+    /// a part have the generation of the checkpoint that added it: `before` is that of the page
+    /// before, and the last page has that of the superblock.
+    pub fn has_page(&self, index: u64, header: &Header, before: u64) -> bool {
+        let least = if self.has_parts() { before } else { self.generation };
+        let is_last = index + 1 == self.pages();
+        let least = if is_last { self.generation } else { least };
+        (least..=self.generation).contains(&header.generation)
+    }
+
     /// The block of the copy at `address`.
     pub fn encode(&self, address: u64) -> Vec<u8> {
         let mut payload = Vec::with_capacity(BYTES);
@@ -99,7 +128,7 @@ impl Superblock {
         payload.extend_from_slice(&self.checkpoint_checksum.to_le_bytes());
         payload.extend_from_slice(&self.checkpoint_bytes.to_le_bytes());
         payload.extend_from_slice(&self.replay_from.to_le_bytes());
-        payload.extend_from_slice(&0u64.to_le_bytes());
+        payload.extend_from_slice(&self.checkpoint_pages.to_le_bytes());
         debug_assert_eq!(payload.len(), BYTES);
         let header = Header {
             kind: BlockKind::Superblock,
@@ -149,6 +178,7 @@ impl Superblock {
             checkpoint_checksum: u32_at(68),
             checkpoint_bytes: u64_at(72),
             replay_from: u64_at(80),
+            checkpoint_pages: u64_at(88),
         })
     }
 
@@ -191,6 +221,7 @@ mod tests {
             checkpoint_checksum: 10,
             checkpoint_bytes: 11,
             replay_from: 12,
+            checkpoint_pages: 13,
         };
         let block = superblock.encode(40);
         assert_eq!(Superblock::decode(&block, 40, false), Ok(superblock));

@@ -66,6 +66,9 @@ pub enum LedgerEvent<T> {
     /// More records are durable than before, so places that wait for them may be used again. It
     /// comes behind every token of the same flush.
     PlacesFree,
+    /// The layer hands over the next piece of its map:
+    /// [`take_piece`](super::Ledger::take_piece).
+    PieceWanted,
     /// A checkpoint is durable, and there is room for records again.
     Checkpointed,
     /// The copy behind this port is in from now on, and the other copies have recorded that

@@ -293,6 +293,7 @@ impl<T> Ledger<T> {
                 it.frees_places = true;
                 None
             }
+            JournalEvent::PieceWanted => Some(LedgerEvent::PieceWanted),
             JournalEvent::Checkpointed { .. } => {
                 it.frees_places = true;
                 Some(LedgerEvent::Checkpointed)

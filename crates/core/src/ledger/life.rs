@@ -99,6 +99,29 @@ impl<T> Ledger<T> {
         }
     }
 
+    /// As [`checkpoint`](Self::checkpoint), of so many bytes that come in pieces:
+    /// [`PieceWanted`](LedgerEvent::PieceWanted) asks for each. They say what is so now. With `is_part`
+    /// they come behind the newest map, and say what has changed since; only where
+    /// [they fit](Self::has_place_for_part), and not where the ledger is mirrored.
+    pub fn checkpoint_in_pieces(&mut self, bytes: u64, is_part: bool, ctx: &mut Context<'_>) {
+        if let Some(it) = self.journaled.as_deref_mut() {
+            it.journal.checkpoint_in_pieces(bytes, is_part, ctx);
+        }
+    }
+
+    /// Takes the next piece of the map.
+    pub fn take_piece(&mut self, piece: &[u8], ctx: &mut Context<'_>) {
+        if let Some(it) = self.journaled.as_deref_mut() {
+            it.journal.take_piece(piece, ctx);
+        }
+    }
+
+    /// True when a part of so many bytes fits behind the newest map.
+    pub fn has_place_for_part(&self, bytes: u64) -> bool {
+        let journal = self.journaled.as_deref().map(|it| &it.journal);
+        journal.is_some_and(|journal| journal.has_place_for_part(bytes))
+    }
+
     /// Blocks of a place for a checkpoint.
     pub fn checkpoint_blocks(&self) -> u64 {
         let journal = self.journaled.as_deref().map(|it| &it.journal);

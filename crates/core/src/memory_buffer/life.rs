@@ -83,7 +83,8 @@ impl MemoryBuffer {
                 }
                 LedgerEvent::Flushed { token, .. } => self.answer_token(token, Ok(()), ctx),
                 LedgerEvent::PlacesFree => self.free_places(),
-                LedgerEvent::Checkpointed => {}
+                // Maps are handed over whole.
+                LedgerEvent::PieceWanted | LedgerEvent::Checkpointed => {}
                 LedgerEvent::Drain => self.life.closing = Closing::Draining,
                 LedgerEvent::Closed(result) => {
                     let failure = self.life.failure.map_or(Ok(()), Err);

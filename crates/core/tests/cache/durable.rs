@@ -73,7 +73,9 @@ fn campaign(seed: u64, rounds: u64, planted: Option<PlantedBug>) -> Result<u64, 
     let mut rng = Rng::new(seed, 11);
     let mut policies = policies(BLOCKS);
     let (_, policy) = policies.swap_remove(rng.below(policies.len() as u64) as usize);
-    let mut rig = Rig::new(durable(6 + rng.below(20), policy), BLOCKS, seed);
+    // In a large one checkpoints say what has changed.
+    let capacity = if rng.below(4) == 0 { 90 } else { 6 } + rng.below(20);
+    let mut rig = Rig::new(durable(capacity, policy), BLOCKS, seed);
     rig.planted = planted;
     rig.latency_max_ns = if rng.below(3) == 0 { 1 } else { 1000 };
     let mut engine = up(rig.open(Start::Format(SET)));
@@ -188,6 +190,8 @@ const PLANTED: &[PlantedBug] = &[
     PlantedBug::AckBeforeJournalFlush,
     PlantedBug::FuaAsPlain,
     PlantedBug::RootBeforePages,
+    PlantedBug::CheckpointPageLeftOut,
+    PlantedBug::ChangeLeftOut,
     PlantedBug::JournalFreedEarly,
     PlantedBug::OldLocationReusedEarly,
     PlantedBug::DirtyDroppedBeforeDestinationFlush,

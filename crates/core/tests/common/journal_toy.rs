@@ -350,10 +350,11 @@ impl Toy {
                     self.durable_before(durable_before);
                     Seen::Checkpointed(durable_before.0)
                 }
-                JournalEvent::CopyAdmitted(_)
+                JournalEvent::PieceWanted
+                | JournalEvent::CopyAdmitted(_)
                 | JournalEvent::CopyOut(_)
                 | JournalEvent::AnswersReleased => {
-                    unreachable!("a journal without copies")
+                    unreachable!("a journal without copies, whose maps are handed over whole")
                 }
                 JournalEvent::Closed => {
                     ctx.closed(Ok(()));

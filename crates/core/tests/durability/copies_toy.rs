@@ -138,7 +138,7 @@ impl CopiesToy {
                     }
                 }
                 LedgerEvent::Flushed { token, .. } => ctx.finish(token, Ok(())),
-                LedgerEvent::PlacesFree | LedgerEvent::Checkpointed => {}
+                LedgerEvent::PlacesFree | LedgerEvent::PieceWanted | LedgerEvent::Checkpointed => {}
                 LedgerEvent::CopyAdmitted(port) => self.end_command(port, Ok(()), ctx),
                 LedgerEvent::CopyOut(port) => {
                     self.known.borrow_mut().out.push(port);

@@ -76,6 +76,7 @@ fn the_page_of_labels_draws_what_the_code_writes() {
 #[test]
 fn the_page_of_the_cache_draws_what_the_code_writes() {
     check(CACHE, "Checkpoint", &codec::CHECKPOINT_FIELDS);
+    check(CACHE, "Part", &codec::PART_FIELDS);
     check(CACHE, "Mapping", &codec::MAPPING_FIELDS);
     check(CACHE, "Clean slot", &codec::CLEAN_FIELDS);
     check(CACHE, "Map", &codec::MAP_FIELDS);

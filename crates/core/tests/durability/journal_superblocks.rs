@@ -6,7 +6,7 @@ use crate::common::journal_world::{
     superblock_of, wrong,
 };
 use imbrex_core::durability::block;
-use imbrex_core::durability::superblock::{FEATURE_STRETCHES, Superblock};
+use imbrex_core::durability::superblock::{FEATURE_PARTS, FEATURE_STRETCHES, Superblock};
 use imbrex_core::durability::{JournalSettings, LayerKind};
 use imbrex_core::lifecycle::{OpenError, Start, Uuid};
 use imbrex_core::units::BlockCount;
@@ -183,7 +183,9 @@ fn other_versions_features_and_settings_are_refused() {
         let expected = OpenError::Version { found: version.into(), supported: 1 };
         assert_eq!(reopen(image).err(), Some(expected));
     }
-    assert_eq!(with(&|s| s.required_features = 16), Some(OpenError::Features(16)));
+    assert_eq!(with(&|s| s.required_features = 32), Some(OpenError::Features(32)));
+    let no_pages = with(&|s| s.required_features = FEATURE_PARTS);
+    assert!(matches!(no_pages, Some(OpenError::Damaged { structure: "superblock", .. })));
     let known = with(&|s| s.required_features = FEATURE_STRETCHES);
     let is_named = |name: &str| name.starts_with("required features");
     assert!(

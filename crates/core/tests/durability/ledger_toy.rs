@@ -179,7 +179,7 @@ impl LedgerToy {
                         self.free.push_back(place);
                     }
                 }
-                LedgerEvent::Checkpointed => {}
+                LedgerEvent::PieceWanted | LedgerEvent::Checkpointed => {}
                 LedgerEvent::Drain => self.ledger.close(self.map_bytes(), ctx),
                 LedgerEvent::Closed(result) => ctx.closed(result),
                 LedgerEvent::Failed { error, .. } => self.fail(error, ctx),

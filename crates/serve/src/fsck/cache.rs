@@ -37,6 +37,24 @@ pub struct CacheState {
     older: BTreeMap<u64, Vec<Place>>,
 }
 
+/// The next mapping: slot, block and checksum.
+fn mapping(words: &mut Words<'_>) -> Option<(u32, u64, u32)> {
+    let lba = words.u64()?;
+    Some((words.u32()?, lba, words.u32()?))
+}
+
+/// Takes the next part of a checkpoint, which says what some slots are like since then.
+fn take_part(words: &mut Words<'_>, mapped: &mut BTreeMap<u32, (u64, u32)>) -> Result<(), String> {
+    let short = || "a part of it is shorter than it says".to_owned();
+    for _ in 0..words.u64().ok_or_else(short)? {
+        match mapping(words).ok_or_else(short)? {
+            (slot, codec::NOBODY, _) => mapped.remove(&slot),
+            (slot, lba, checksum) => mapped.insert(slot, (lba, checksum)),
+        };
+    }
+    Ok(())
+}
+
 impl CacheState {
     /// Works out the state; `None` when the checkpoint cannot be taken apart.
     pub fn read(
@@ -71,15 +89,12 @@ impl CacheState {
         if !fits(mappings, 16, words.left()) {
             return Err(short());
         }
+        let mut mapped = BTreeMap::new();
         for _ in 0..mappings {
-            let lba = words.u64().ok_or_else(short)?;
-            let slot = words.u32().ok_or_else(short)?;
-            let checksum = words.u32().ok_or_else(short)?;
-            let place = Place { slot, checksum, missing: false };
-            if self.dirty.contains_key(&lba) {
-                return Err(format!("block {lba} has two places"));
+            let (slot, lba, checksum) = mapping(&mut words).ok_or_else(short)?;
+            if let Some((owner, _)) = mapped.insert(slot, (lba, checksum)) {
+                return Err(format!("slot {slot} is given to blocks {owner} and {lba}"));
             }
-            self.map(lba, place)?;
         }
         if !fits(clean, 8, words.left()) {
             return Err(short());
@@ -90,15 +105,22 @@ impl CacheState {
             if u64::from(slot) >= self.slots {
                 return Err(format!("slot {slot} is past the last"));
             }
-            if self.owners.contains_key(&slot) {
+            if mapped.contains_key(&slot) {
                 return Err(format!("slot {slot} is both dirty and clean"));
             }
             self.clean.push((slot, checksum));
         }
-        match words.left() == state_bytes {
-            true => Ok(()),
-            false => Err("it is longer than it says".to_owned()),
+        words.take(state_bytes).ok_or_else(short)?;
+        while words.left() > 0 {
+            take_part(&mut words, &mut mapped)?;
         }
+        for (slot, (lba, checksum)) in mapped {
+            if self.dirty.contains_key(&lba) {
+                return Err(format!("block {lba} has two places"));
+            }
+            self.map(lba, Place { slot, checksum, missing: false })?;
+        }
+        Ok(())
     }
 
     fn apply(&mut self, record: &JournalRecord) -> Result<(), String> {

@@ -7,9 +7,7 @@ use super::member::{BLOCK, Member};
 use super::mirror;
 use super::superblocks::Superblocks;
 use super::words::Words;
-use imbrex_core::durability::block::{
-    self, BlockError, BlockKind, Expected, Header, PAYLOAD_BYTES,
-};
+use imbrex_core::durability::block::{self, BlockError, BlockKind, Expected, Header};
 use imbrex_core::durability::membership::Page;
 use imbrex_core::durability::superblock::{FEATURES, Superblock};
 use imbrex_core::durability::{DamagedEnd, Lsn, ReplayEnd, records};
@@ -360,7 +358,7 @@ fn journal_block<'a>(
 /// The bytes of a checkpoint.
 fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Vec<u8>, String> {
     let length = superblock.checkpoint_bytes;
-    let pages = length.div_ceil(PAYLOAD_BYTES as u64).max(1);
+    let pages = superblock.pages();
     if pages > superblock.checkpoint_blocks {
         return Err("the superblock places it outside its area".to_owned());
     }
@@ -370,13 +368,16 @@ fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Vec<u8>, 
     let start = checkpoint_start(superblock);
     let mut checkpoint = Vec::new();
     let mut bytes = Vec::new();
+    let mut generation = 0;
     for first in (0..pages).step_by(CHUNK_BLOCKS as usize) {
         let count = CHUNK_BLOCKS.min(pages - first);
         let unreadable = |error| format!("pages from {first} on: {error}");
         member.read(start + first, count, &mut bytes).map_err(unreadable)?;
         for (page, sealed) in (first..).zip(bytes.chunks_exact(BLOCK)) {
-            let payload = checkpoint_page(sealed, start + page, page, superblock)
-                .map_err(|problem| format!("page {page}: {problem}"))?;
+            let (header, payload) =
+                checkpoint_page(sealed, start + page, (page, generation), superblock)
+                    .map_err(|problem| format!("page {page}: {problem}"))?;
+            generation = header.generation;
             checkpoint.extend_from_slice(payload);
         }
     }
@@ -391,15 +392,15 @@ fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Vec<u8>, 
 fn checkpoint_page<'a>(
     sealed: &'a [u8],
     address: u64,
-    page: u64,
+    (page, before): (u64, u64),
     superblock: &Superblock,
-) -> Result<&'a [u8], String> {
+) -> Result<(Header, &'a [u8]), String> {
     let expected = Expected::new(BlockKind::CheckpointPage, Some(superblock.member), address);
     let (header, payload) = block::unseal(sealed, expected).map_err(|error| error.message())?;
-    if (header.generation, header.sequence) != (superblock.generation, page) {
+    if header.sequence != page || !superblock.has_page(page, &header, before) {
         return Err(format!("it is page {} of generation {}", header.sequence, header.generation));
     }
-    Ok(payload)
+    Ok((header, payload))
 }
 
 /// Says what is wrong when a member does not belong to the set of the image.

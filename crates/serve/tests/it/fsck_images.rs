@@ -131,6 +131,7 @@ impl Blocks {
             checkpoint_checksum: crc32c::crc32c(checkpoint),
             checkpoint_bytes: checkpoint.len() as u64,
             replay_from: REPLAY_FROM,
+            checkpoint_pages: 0,
         };
         for address in area.superblocks() {
             let block = superblock.encode(address);

@@ -41,6 +41,7 @@ fn member(changes: [u64; 2]) -> Vec<u8> {
         checkpoint_checksum: crc32c::crc32c(b"map"),
         checkpoint_bytes: 3,
         replay_from: 9,
+        checkpoint_pages: 0,
     };
     for address in [0, 1, AREA_BLOCKS - 2, AREA_BLOCKS - 1] {
         put(address, &superblock.encode(address));

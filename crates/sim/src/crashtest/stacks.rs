@@ -80,6 +80,8 @@ pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
         }
         PlantedBug::StripeFlushesFirstAlone => Some("striped"),
         PlantedBug::MapBeforeData | PlantedBug::EvictionForgotten => Some("zone-lru-buffer"),
+        // Its cache is large enough for checkpoints of several pages and parts.
+        PlantedBug::CheckpointPageLeftOut | PlantedBug::ChangeLeftOut => Some("lru"),
         PlantedBug::UpOverLostNode => Some("s-block"),
         PlantedBug::LabelNotCompared | PlantedBug::CountMovedAfterFirstWrite => Some("spanned"),
         PlantedBug::SumOfWhatWasRead => Some("segments-only"),

@@ -182,7 +182,12 @@ impl Cache {
                 LedgerEvent::Opened => self.opened(ctx),
                 LedgerEvent::Flushed { port, token } => self.flushed(port, token, ctx),
                 LedgerEvent::PlacesFree => self.empty_quarantine(ctx),
+                LedgerEvent::PieceWanted => {
+                    let piece = self.table.next_piece();
+                    self.ledger.take_piece(piece, ctx);
+                }
                 LedgerEvent::Checkpointed => {
+                    self.table.end_checkpoint();
                     self.checkpointing = Checkpointing::No;
                     let generation = self.ledger.generation();
                     self.intent.confirm(generation, false);
@@ -249,7 +254,9 @@ impl Cache {
     /// Begins a checkpoint when the ledger wants one, or goes on with it.
     fn checkpoint_if_wanted(&mut self, ctx: &mut Context<'_>) -> bool {
         match self.checkpointing {
-            Checkpointing::No if self.ledger.wants_checkpoint() => {
+            Checkpointing::No
+                if self.ledger.wants_checkpoint() || self.table.has_many_changes() =>
+            {
                 if self.ledger.stage() != Stage::Running {
                     return false;
                 }
@@ -259,8 +266,12 @@ impl Cache {
             }
             Checkpointing::Announced if self.intent.is_settled() => {
                 self.checkpointing = Checkpointing::Writing;
-                let map = self.mappings().encode();
-                self.ledger.checkpoint(map, ctx);
+                if ctx.is_planted(PlantedBug::ChangeLeftOut) {
+                    self.table.leave_out_newest_change();
+                }
+                let ledger = &self.ledger;
+                let next = self.table.begin_checkpoint(|bytes| ledger.has_place_for_part(bytes));
+                self.ledger.checkpoint_in_pieces(next.bytes, next.is_part, ctx);
                 true
             }
             _ => false,

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! checkpoint: | head 32 | mapping 16 each | clean slot 8 each | state of a clean shutdown |
+//! its parts:  | head 8 | mapping 16 each |, one behind another
 //! ```
 
 use crate::durability::JournalSettings;
 use crate::durability::block::{Field, HEADER_BYTES, PAYLOAD_BYTES, field};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// A run of dirty blocks has come into a run of slots. The payload is the first block of the run,
@@ -40,6 +42,11 @@ pub const MAPPING_FIELDS: [Field; 3] =
 /// One slot with a clean block in the checkpoint of a clean shutdown.
 pub const CLEAN_FIELDS: [Field; 2] = [field("clean_slot", 0, 4), field("clean_checksum", 4, 4)];
 
+/// The head of a part of a checkpoint, offset from its first byte.
+pub const PART_FIELDS: [Field; 1] = [field("part_mappings", 0, 8)];
+/// Stands for no block: in the mapping of a part, the slot is mapped to none any more.
+pub const NOBODY: u64 = u64::MAX;
+
 /// Words before the blocks in the state of a clean shutdown, and some to spare.
 const STATE_BYTES_MAX: u64 = 512;
 /// Bytes that a clean shutdown may need for a slot beyond the mapping: its address, its slot, and
@@ -61,6 +68,8 @@ pub const INTENT_REGIONS_MAX: u64 = ((PAYLOAD_BYTES - INTENT_HEAD_BYTES) * 8) as
 
 /// Bytes of the head of a checkpoint.
 pub(super) const CHECKPOINT_HEAD_BYTES: u64 = 32;
+/// Bytes of the head of a part of a checkpoint.
+pub(super) const PART_HEAD_BYTES: u64 = 8;
 /// Bytes of a dirty block in a checkpoint.
 pub(super) const MAPPING_BYTES: u64 = 16;
 /// Slots in one free record.
@@ -74,6 +83,24 @@ pub(in crate::cache) struct Mapping {
     pub lba: u64,
     pub slot: u32,
     pub checksum: u32,
+}
+
+impl Mapping {
+    /// Puts its bytes behind others.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.lba.to_le_bytes());
+        out.extend_from_slice(&self.slot.to_le_bytes());
+        out.extend_from_slice(&self.checksum.to_le_bytes());
+    }
+
+    fn take(bytes: &[u8]) -> Mapping {
+        Mapping { lba: u64_at(bytes, 0), slot: u32_at(bytes, 8), checksum: u32_at(bytes, 12) }
+    }
+}
+
+/// The head of a part that says what so many slots are like now.
+pub(super) fn part_head(mappings: u64) -> Vec<u8> {
+    mappings.to_le_bytes().to_vec()
 }
 
 /// What a checkpoint says.
@@ -92,19 +119,9 @@ pub(super) struct CacheCheckpoint {
 impl CacheCheckpoint {
     /// Its bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let words = [
-            self.slots,
-            self.mappings.len() as u64,
-            self.clean.len() as u64,
-            self.state.len() as u64,
-        ];
-        let mut out = Vec::with_capacity(self.bytes() as usize);
-        words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
-        for mapping in &self.mappings {
-            out.extend_from_slice(&mapping.lba.to_le_bytes());
-            out.extend_from_slice(&mapping.slot.to_le_bytes());
-            out.extend_from_slice(&mapping.checksum.to_le_bytes());
-        }
+        let mut out = self.head_of(self.mappings.len() as u64);
+        out.reserve_exact(self.bytes() as usize - out.len());
+        self.mappings.iter().for_each(|mapping| mapping.put(&mut out));
         for (slot, checksum) in &self.clean {
             out.extend_from_slice(&slot.to_le_bytes());
             out.extend_from_slice(&checksum.to_le_bytes());
@@ -113,29 +130,30 @@ impl CacheCheckpoint {
         out
     }
 
+    /// The bytes before its mappings, of which there are so many.
+    pub fn head_of(&self, mappings: u64) -> Vec<u8> {
+        let words = [self.slots, mappings, self.clean.len() as u64, self.state.len() as u64];
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
     /// Bytes of it.
     pub fn bytes(&self) -> u64 {
         let mappings = self.mappings.len() as u64 * MAPPING_BYTES;
         CHECKPOINT_HEAD_BYTES + mappings + 8 * self.clean.len() as u64 + self.state.len() as u64
     }
 
-    /// Takes a checkpoint apart; `None` when its lengths do not fit its bytes.
+    /// Takes a checkpoint with its parts apart; `None` when its lengths do not fit its bytes.
     pub fn decode(bytes: &[u8]) -> Option<CacheCheckpoint> {
         let (head, rest) = bytes.split_at_checked(CHECKPOINT_HEAD_BYTES as usize)?;
         let count = |at: usize| usize::try_from(u64_at(head, at)).ok();
         let (mappings, rest) =
             rest.split_at_checked(count(8)?.checked_mul(MAPPING_BYTES as usize)?)?;
-        let (clean, state) = rest.split_at_checked(count(16)?.checked_mul(8)?)?;
-        (state.len() == count(24)?).then(|| CacheCheckpoint {
+        let (clean, rest) = rest.split_at_checked(count(16)?.checked_mul(8)?)?;
+        let (state, parts) = rest.split_at_checked(count(24)?)?;
+        let mappings = mappings.chunks_exact(MAPPING_BYTES as usize).map(Mapping::take);
+        Some(CacheCheckpoint {
             slots: u64_at(head, 0),
-            mappings: mappings
-                .chunks_exact(MAPPING_BYTES as usize)
-                .map(|entry| Mapping {
-                    lba: u64_at(entry, 0),
-                    slot: u32_at(entry, 8),
-                    checksum: u32_at(entry, 12),
-                })
-                .collect(),
+            mappings: with_parts(mappings.collect(), parts)?,
             clean: clean
                 .chunks_exact(8)
                 .map(|entry| (u32_at(entry, 0), u32_at(entry, 4)))
@@ -143,6 +161,25 @@ impl CacheCheckpoint {
             state: state.to_vec(),
         })
     }
+}
+
+/// The mappings, by slot, when the slots that the parts speak of are as the last of these says.
+fn with_parts(mut mappings: Vec<Mapping>, mut parts: &[u8]) -> Option<Vec<Mapping>> {
+    let mut newest = BTreeMap::new();
+    while !parts.is_empty() {
+        let (head, rest) = parts.split_at_checked(PART_HEAD_BYTES as usize)?;
+        let count = usize::try_from(u64_at(head, 0)).ok()?;
+        let (entries, rest) = rest.split_at_checked(count.checked_mul(MAPPING_BYTES as usize)?)?;
+        let told = entries.chunks_exact(MAPPING_BYTES as usize).map(Mapping::take);
+        newest.extend(told.map(|mapping| (mapping.slot, mapping)));
+        parts = rest;
+    }
+    if !newest.is_empty() {
+        mappings.retain(|mapping| !newest.contains_key(&mapping.slot));
+        mappings.extend(newest.into_values().filter(|mapping| mapping.lba != NOBODY));
+        mappings.sort_unstable_by_key(|mapping| mapping.slot);
+    }
+    Some(mappings)
 }
 
 /// The slots that a free or drop record names; `None` when the payload is of another length.
@@ -204,12 +241,29 @@ mod tests {
     }
 
     #[test]
+    fn the_last_part_that_speaks_of_a_slot_counts() {
+        let at = |slot: u32, lba: u64| Mapping { lba, slot, checksum: slot };
+        let mut bytes = sample().encode();
+        for part in [[at(3, NOBODY), at(1, 8)], [at(1, 9), at(4, 70)]] {
+            bytes.extend(part_head(part.len() as u64));
+            part.iter().for_each(|mapping| mapping.put(&mut bytes));
+        }
+        let found = CacheCheckpoint::decode(&bytes).map(|checkpoint| checkpoint.mappings);
+        assert_eq!(found, Some(vec![at(1, 9), at(4, 70)]));
+        for cut in 1..2 * 40 {
+            let bytes = &bytes[..bytes.len() - cut];
+            assert_eq!(CacheCheckpoint::decode(bytes).is_some(), cut == 40, "{cut}");
+        }
+    }
+
+    #[test]
     fn the_fields_leave_no_gap() {
-        let tables: [(&[Field], usize, usize); 6] = [
+        let tables: [(&[Field], usize, usize); 7] = [
             (&MAP_FIELDS, 0, 8),
             (&FREE_FIELDS, 0, 4),
             (&CHECKPOINT_FIELDS, 0, CHECKPOINT_HEAD_BYTES as usize),
             (&MAPPING_FIELDS, 0, MAPPING_BYTES as usize),
+            (&PART_FIELDS, 0, PART_HEAD_BYTES as usize),
             (&CLEAN_FIELDS, 0, 8),
             (&INTENT_FIELDS, HEADER_BYTES, INTENT_HEAD_BYTES),
         ];

@@ -23,6 +23,7 @@
 //! ledger is volatile makes the same calls, and is answered at once.
 
 mod advance;
+mod changes;
 mod checkpoint;
 pub mod codec;
 mod fail;

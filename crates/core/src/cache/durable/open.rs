@@ -290,6 +290,7 @@ impl Cache {
         }
         opening.step = OpeningStep::Beginning;
         let map = self.mappings().encode();
+        self.table.forget_changes();
         self.ledger.begin(map, ctx);
         true
     }

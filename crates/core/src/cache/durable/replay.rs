@@ -4,7 +4,7 @@
 //! its slot was in the quarantine. But what a later record has done to it counts: a block that was
 //! freed is durable below, whether its last place in flash can still be read or not.
 
-use super::codec::{self, CacheCheckpoint, Mapping};
+use super::codec::{self, CacheCheckpoint, Mapping, NOBODY};
 use crate::durability::{Recovery, Replayed};
 use crate::lifecycle::OpenError;
 use crate::units::Lba;
@@ -12,9 +12,6 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
-
-/// Stands for no block.
-const NOBODY: u64 = u64::MAX;
 
 /// What the cache can be expected to be.
 #[derive(Clone, Copy, Debug)]

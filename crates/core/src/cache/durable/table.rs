@@ -1,6 +1,7 @@
 //! Which dirty blocks lie in which slots, and which slots may not be used again yet.
 
-use super::codec::Mapping;
+use super::changes::{Changes, GROUP_SLOTS, NextCheckpoint, Slots};
+use super::codec::{self, Mapping, NOBODY};
 use crate::durability::Lsn;
 use crate::ledger::Quarantine;
 use crate::map::AddressMap;
@@ -8,9 +9,6 @@ use crate::units::Lba;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
-
-/// Stands for no block.
-const NOBODY: u64 = u64::MAX;
 
 /// The state that the records appended so far lead to: the *mapped* slots, each with the dirty
 /// block whose newest durable or soon durable copy it holds.
@@ -30,6 +28,9 @@ pub(in crate::cache) struct SlotTable {
     slots: AddressMap<u32>,
     /// Slots that are free once the record that freed them is durable.
     quarantine: Quarantine<u32>,
+    /// By [`GROUP_SLOTS`] slots: how many are mapped.
+    mapped_in: Vec<u16>,
+    changes: Changes,
 }
 
 impl SlotTable {
@@ -44,6 +45,8 @@ impl SlotTable {
                 BuildHasherDefault::default(),
             ),
             quarantine: Quarantine::default(),
+            mapped_in: vec![0; slots.div_ceil(GROUP_SLOTS) as usize],
+            changes: Changes::new(slots),
         }
     }
 
@@ -96,22 +99,32 @@ impl SlotTable {
     pub fn map(&mut self, mapping: Mapping, place: Lsn) -> Option<u32> {
         let Mapping { lba, slot, checksum } = mapping;
         assert!(!self.is_mapped(slot), "slot {slot} was given to a second block");
-        self.owners[slot as usize] = lba;
+        self.set_owner(slot, lba, place);
         self.checksums[slot as usize] = checksum;
-        self.settled_from[slot as usize] = Lsn(place.0 + 1);
         let old = self.slots.insert(lba, slot)?;
-        self.owners[old as usize] = NOBODY;
-        self.settled_from[old as usize] = Lsn(place.0 + 1);
+        self.set_owner(old, NOBODY, place);
         Some(old)
     }
 
     /// Takes its block away from a mapped slot, by a record at `place`.
     pub fn unmap(&mut self, slot: u32, place: Lsn) -> Lba {
         let lba = self.owner(slot).expect("a mapped slot");
-        self.owners[slot as usize] = NOBODY;
-        self.settled_from[slot as usize] = Lsn(place.0 + 1);
+        self.set_owner(slot, NOBODY, place);
         self.slots.remove(&lba.0);
         lba
+    }
+
+    /// A record at `place` has given the slot to a block, or taken its block away.
+    fn set_owner(&mut self, slot: u32, owner: u64, place: Lsn) {
+        let at = slot as usize;
+        self.changes.note(Mapping { lba: self.owners[at], slot, checksum: self.checksums[at] });
+        self.owners[at] = owner;
+        self.settled_from[at] = Lsn(place.0 + 1);
+        let mapped = &mut self.mapped_in[at / GROUP_SLOTS as usize];
+        match owner {
+            NOBODY => *mapped -= 1,
+            _ => *mapped += 1,
+        }
     }
 
     /// True when what a slot holds survives a power cut, or what has superseded it does.
@@ -141,6 +154,40 @@ impl SlotTable {
     /// True when slots are in the quarantine.
     pub fn has_quarantined(&self) -> bool {
         !self.quarantine.is_empty()
+    }
+
+    /// True when so many slots have changed that a checkpoint is due.
+    pub fn has_many_changes(&self) -> bool {
+        self.changes.are_many()
+    }
+
+    /// A checkpoint of every [mapping](Self::mappings) begins.
+    pub fn forget_changes(&mut self) {
+        self.changes.forget();
+    }
+
+    /// Begins a checkpoint that comes in [pieces](Self::next_piece). `fits` tells whether there is room
+    /// for a part behind the newest one.
+    pub fn begin_checkpoint(&mut self, fits: impl Fn(u64) -> bool) -> NextCheckpoint {
+        let mapped = self.slots.len() as u64;
+        let head = codec::CacheCheckpoint { slots: self.slots(), ..Default::default() };
+        self.changes.begin((head.head_of(mapped), mapped), fits)
+    }
+
+    /// A planted bug: one slot that has changed is not told.
+    pub fn leave_out_newest_change(&mut self) {
+        self.changes.leave_out_newest();
+    }
+
+    /// The next piece of that checkpoint.
+    pub fn next_piece(&mut self) -> &[u8] {
+        let SlotTable { owners, checksums, mapped_in, changes, .. } = self;
+        changes.next_piece(&Slots { owners, checksums, mapped_in })
+    }
+
+    /// That checkpoint is durable.
+    pub fn end_checkpoint(&mut self) {
+        self.changes.end();
     }
 
     /// Every mapped block, by slot.

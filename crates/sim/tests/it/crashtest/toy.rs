@@ -312,7 +312,8 @@ impl ShadowStore {
                 self.reuse(durable_before);
             }
             JournalEvent::Checkpointed { durable_before } => self.reuse(durable_before),
-            JournalEvent::CopyAdmitted(_)
+            JournalEvent::PieceWanted
+            | JournalEvent::CopyAdmitted(_)
             | JournalEvent::CopyOut(_)
             | JournalEvent::AnswersReleased => {
                 unreachable!("a journal without copies")

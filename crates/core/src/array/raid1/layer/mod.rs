@@ -417,6 +417,8 @@ impl Raid1 {
             LedgerEvent::Drain => self.drain(ctx),
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.failed(error, ctx),
+            // Maps are handed over whole.
+            LedgerEvent::PieceWanted => {}
             LedgerEvent::PlacesFree | LedgerEvent::Checkpointed => {}
         }
     }

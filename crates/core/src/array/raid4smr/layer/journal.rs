@@ -586,6 +586,8 @@ impl Raid4Smr {
             }
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.failed(error, ctx),
+            // Maps are handed over whole.
+            LedgerEvent::PieceWanted => {}
             LedgerEvent::PlacesFree | LedgerEvent::Checkpointed => {}
             LedgerEvent::Blank
             | LedgerEvent::Recovered(_)

@@ -83,6 +83,8 @@ impl PersistentCache {
             },
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.ledger_failed(error, ctx),
+            // Maps are handed over whole.
+            LedgerEvent::PieceWanted => {}
             // There is one copy of the journal.
             LedgerEvent::CopyAdmitted(_) | LedgerEvent::CopyOut(_) => {}
         }

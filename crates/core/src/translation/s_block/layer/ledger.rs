@@ -121,6 +121,8 @@ impl SBlocks {
             LedgerEvent::Drain => self.life.drains = true,
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.ledger_failed(error, ctx),
+            // Maps are handed over whole.
+            LedgerEvent::PieceWanted => {}
             // There is one copy of the journal.
             LedgerEvent::CopyAdmitted(_) | LedgerEvent::CopyOut(_) => {}
         }

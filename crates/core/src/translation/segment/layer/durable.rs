@@ -71,6 +71,8 @@ impl Segments {
             LedgerEvent::Drain => self.is_draining = true,
             LedgerEvent::Closed(result) => ctx.closed(result),
             LedgerEvent::Failed { error, .. } => self.ledger_failed(error, ctx),
+            // Maps are handed over whole.
+            LedgerEvent::PieceWanted => {}
             LedgerEvent::Written | LedgerEvent::CopyAdmitted(_) | LedgerEvent::CopyOut(_) => {}
         }
     }
