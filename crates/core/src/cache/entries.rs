@@ -1,18 +1,12 @@
 //! One record per block that the cache holds or is about to let go, and the index that finds it.
 
+use super::block_index::{BlockIndex, Chained};
 use crate::extent::Extent;
 use crate::units::Lba;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// Stands for no entry, no slot and no list.
 pub(super) const NONE: u32 = u32::MAX;
-
-/// Buckets of an empty index.
-const BUCKETS_MIN: usize = 64;
-
-/// Blocks whose buckets adjoin: those of 8 blocks fill half a cache line.
-const GROUP_BITS: u32 = 3;
 
 /// What is known of one version of a block.
 ///
@@ -77,23 +71,37 @@ impl Entry {
     }
 }
 
-/// All entries, and a hash index over the newest entry of each block.
-///
-/// The index chains entries through the entries themselves: no tombstones, no rehashing in steady
-/// state, four bytes a bucket and four an entry.
+impl Chained for Vec<Entry> {
+    #[inline]
+    fn lba(&self, id: u32) -> Lba {
+        self[id as usize].lba
+    }
+
+    #[inline]
+    fn next(&self, id: u32) -> u32 {
+        self[id as usize].next
+    }
+
+    #[inline]
+    fn set_next(&mut self, id: u32, next: u32) {
+        self[id as usize].next = next;
+    }
+}
+
+/// All entries, and an index over the newest entry of each block.
 #[derive(Debug)]
 pub(super) struct Entries {
     entries: Vec<Entry>,
-    /// First entry of each bucket; as many as a power of two.
-    buckets: Vec<u32>,
+    index: BlockIndex,
     /// First free entry.
     free: u32,
 }
 
 impl Entries {
-    /// No entries.
-    pub fn new() -> Entries {
-        Entries { entries: Vec::new(), buckets: vec![NONE; BUCKETS_MIN], free: NONE }
+    /// No entries, and room for so many. With more it grows, each time to twice as many, and whoever waits
+    /// then waits for that.
+    pub fn new(room: usize) -> Entries {
+        Entries { entries: Vec::with_capacity(room), index: BlockIndex::new(room), free: NONE }
     }
 
     /// How many entry numbers were ever in use at once.
@@ -116,15 +124,7 @@ impl Entries {
     /// The newest entry of a block, cached or leaving.
     #[inline]
     pub fn find(&self, lba: Lba) -> Option<u32> {
-        let mut id = self.buckets[self.bucket(lba)];
-        while id != NONE {
-            let entry = &self.entries[id as usize];
-            if entry.lba == lba {
-                return Some(id);
-            }
-            id = entry.next;
-        }
-        None
+        self.index.find(lba, &self.entries)
     }
 
     /// A new cached entry as the newest of its block. An older one must have been taken out of
@@ -148,30 +148,15 @@ impl Entries {
             self.entries[id as usize] = entry;
             id
         };
-        if self.entries.len() > self.buckets.len() {
-            self.grow();
-        }
-        self.link(id);
+        let count = self.entries.len();
+        self.index.make_room(count, &mut self.entries);
+        self.index.link(id, &mut self.entries);
         id
     }
 
     /// Takes an entry out of the index, if it is the newest of its block; it stays an entry.
     pub fn unlink(&mut self, id: u32) {
-        let bucket = self.bucket(self.entries[id as usize].lba);
-        let next = self.entries[id as usize].next;
-        let mut at = self.buckets[bucket];
-        if at == id {
-            self.buckets[bucket] = next;
-            return;
-        }
-        while at != NONE {
-            let after = self.entries[at as usize].next;
-            if after == id {
-                self.entries[at as usize].next = next;
-                return;
-            }
-            at = after;
-        }
+        self.index.unlink(id, &mut self.entries);
     }
 
     /// Gives back the number of an entry that is not in the index.
@@ -210,36 +195,6 @@ impl Entries {
         let numbered = self.entries.iter().enumerate();
         numbered.map(|(id, entry)| (id as u32, entry)).filter(|(_, entry)| entry.is(Flag::Cached))
     }
-
-    #[inline]
-    fn bucket(&self, lba: Lba) -> usize {
-        // Fibonacci hashing (Knuth, vol. 3, 6.4): the high bits of the product are well mixed. The
-        // buckets of adjoining blocks adjoin, for they are often looked up together.
-        let group = (lba.0 >> GROUP_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let groups = self.buckets.len().trailing_zeros() - GROUP_BITS;
-        let first = (group >> (64 - groups)) as usize;
-        first << GROUP_BITS | lba.0 as usize & ((1 << GROUP_BITS) - 1)
-    }
-
-    #[inline]
-    fn link(&mut self, id: u32) {
-        let bucket = self.bucket(self.entries[id as usize].lba);
-        self.entries[id as usize].next = self.buckets[bucket];
-        self.buckets[bucket] = id;
-    }
-
-    fn grow(&mut self) {
-        let buckets = vec![NONE; self.buckets.len() * 2];
-        let old = core::mem::replace(&mut self.buckets, buckets);
-        for first in old {
-            let mut id = first;
-            while id != NONE {
-                let next = self.entries[id as usize].next;
-                self.link(id);
-                id = next;
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -259,7 +214,7 @@ mod tests {
         fn finds_what_was_inserted(
             steps in prop::collection::vec((any::<bool>(), 0u64..300), 1..600)
         ) {
-            let mut entries = Entries::new();
+            let mut entries = Entries::new(0);
             let mut model: BTreeMap<u64, u32> = BTreeMap::new();
             for (insert, lba) in steps {
                 match (insert, model.get(&lba).copied()) {

@@ -14,6 +14,7 @@
 
 mod admission;
 mod batch;
+mod block_index;
 mod destage;
 mod destage_queue;
 mod durable;
@@ -122,7 +123,7 @@ impl Cache {
         let in_place = Cache {
             backing_blocks: geometry.blocks.0,
             replacement: Replacement::new(policy),
-            entries: Entries::new(),
+            entries: Entries::new(settings.entries_at_once()),
             slots: Slots::new(slots + spare, settings.staging_slots(), spare, journal.area.end().0),
             jobs: Jobs::default(),
             hosts: Hosts::default(),

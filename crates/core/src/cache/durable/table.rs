@@ -2,13 +2,39 @@
 
 use super::changes::{Changes, GROUP_SLOTS, NextCheckpoint, Slots};
 use super::codec::{self, Mapping, NOBODY};
+use crate::cache::block_index::{BlockIndex, Chained};
+use crate::cache::entries::NONE;
 use crate::durability::Lsn;
 use crate::ledger::Quarantine;
-use crate::map::AddressMap;
 use crate::units::Lba;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::hash::BuildHasherDefault;
+
+/// What slots are mapped to, as an index of the mapped ones goes through them.
+#[derive(Debug)]
+struct Owners {
+    /// By slot: the block mapped to it, or [`NOBODY`].
+    blocks: Vec<u64>,
+    /// By slot: the next one of its bucket in the index.
+    next: Vec<u32>,
+}
+
+impl Chained for Owners {
+    #[inline]
+    fn lba(&self, slot: u32) -> Lba {
+        Lba(self.blocks[slot as usize])
+    }
+
+    #[inline]
+    fn next(&self, slot: u32) -> u32 {
+        self.next[slot as usize]
+    }
+
+    #[inline]
+    fn set_next(&mut self, slot: u32, next: u32) {
+        self.next[slot as usize] = next;
+    }
+}
 
 /// The state that the records appended so far lead to: the *mapped* slots, each with the dirty
 /// block whose newest durable or soon durable copy it holds.
@@ -17,15 +43,16 @@ use core::hash::BuildHasherDefault;
 /// and each is free as soon as nobody uses it.
 #[derive(Debug)]
 pub(in crate::cache) struct SlotTable {
-    /// By slot: the block mapped to it, or [`NOBODY`].
-    owners: Vec<u64>,
+    owners: Owners,
     /// By slot: the checksum of what it holds, dirty or clean.
     checksums: Vec<u32>,
     /// By slot: the first place before which the record that last gave it a block or took one away is
     /// durable; 0 when there was none.
     settled_from: Vec<Lsn>,
     /// The slot of each mapped block.
-    slots: AddressMap<u32>,
+    index: BlockIndex,
+    /// Slots that are mapped.
+    mapped: u64,
     /// Slots that are free once the record that freed them is durable.
     quarantine: Quarantine<u32>,
     /// By [`GROUP_SLOTS`] slots: how many are mapped.
@@ -37,13 +64,14 @@ impl SlotTable {
     /// A table of `slots` slots, none mapped.
     pub fn new(slots: u32) -> SlotTable {
         SlotTable {
-            owners: vec![NOBODY; slots as usize],
+            owners: Owners {
+                blocks: vec![NOBODY; slots as usize],
+                next: vec![NONE; slots as usize],
+            },
             checksums: vec![0; slots as usize],
             settled_from: vec![Lsn(0); slots as usize],
-            slots: AddressMap::with_capacity_and_hasher(
-                slots as usize,
-                BuildHasherDefault::default(),
-            ),
+            index: BlockIndex::new(slots as usize),
+            mapped: 0,
             quarantine: Quarantine::default(),
             mapped_in: vec![0; slots.div_ceil(GROUP_SLOTS) as usize],
             changes: Changes::new(slots),
@@ -52,7 +80,7 @@ impl SlotTable {
 
     /// Slots in all.
     pub fn slots(&self) -> u64 {
-        self.owners.len() as u64
+        self.owners.blocks.len() as u64
     }
 
     /// True when the table knows what each slot must hold.
@@ -63,7 +91,7 @@ impl SlotTable {
     /// The block mapped to a slot.
     #[inline]
     pub fn owner(&self, slot: u32) -> Option<Lba> {
-        let owner = *self.owners.get(slot as usize)?;
+        let owner = *self.owners.blocks.get(slot as usize)?;
         (owner != NOBODY).then_some(Lba(owner))
     }
 
@@ -74,7 +102,11 @@ impl SlotTable {
 
     /// True when a slot is mapped to the block.
     pub fn has_block(&self, lba: Lba) -> bool {
-        self.slots.contains_key(&lba.0)
+        self.slot_of(lba.0).is_some()
+    }
+
+    fn slot_of(&self, lba: u64) -> Option<u32> {
+        self.index.find(Lba(lba), &self.owners)
     }
 
     /// The checksum of what a slot holds.
@@ -99,32 +131,43 @@ impl SlotTable {
     pub fn map(&mut self, mapping: Mapping, place: Lsn) -> Option<u32> {
         let Mapping { lba, slot, checksum } = mapping;
         assert!(!self.is_mapped(slot), "slot {slot} was given to a second block");
-        self.set_owner(slot, lba, place);
+        let old = self.slot_of(lba);
+        if let Some(old) = old {
+            self.take_owner(old, place);
+        }
+        self.changed(slot, place);
+        self.owners.blocks[slot as usize] = lba;
         self.checksums[slot as usize] = checksum;
-        let old = self.slots.insert(lba, slot)?;
-        self.set_owner(old, NOBODY, place);
-        Some(old)
+        self.mapped += 1;
+        self.mapped_in[(slot / GROUP_SLOTS) as usize] += 1;
+        self.index.link(slot, &mut self.owners);
+        old
     }
 
     /// Takes its block away from a mapped slot, by a record at `place`.
     pub fn unmap(&mut self, slot: u32, place: Lsn) -> Lba {
         let lba = self.owner(slot).expect("a mapped slot");
-        self.set_owner(slot, NOBODY, place);
-        self.slots.remove(&lba.0);
+        self.take_owner(slot, place);
         lba
     }
 
-    /// A record at `place` has given the slot to a block, or taken its block away.
-    fn set_owner(&mut self, slot: u32, owner: u64, place: Lsn) {
+    fn take_owner(&mut self, slot: u32, place: Lsn) {
+        self.index.unlink(slot, &mut self.owners);
+        self.changed(slot, place);
+        self.owners.blocks[slot as usize] = NOBODY;
+        self.mapped -= 1;
+        self.mapped_in[(slot / GROUP_SLOTS) as usize] -= 1;
+    }
+
+    /// A record at `place` gives the slot to a block, or takes its block away.
+    fn changed(&mut self, slot: u32, place: Lsn) {
         let at = slot as usize;
-        self.changes.note(Mapping { lba: self.owners[at], slot, checksum: self.checksums[at] });
-        self.owners[at] = owner;
+        self.changes.note(Mapping {
+            lba: self.owners.blocks[at],
+            slot,
+            checksum: self.checksums[at],
+        });
         self.settled_from[at] = Lsn(place.0 + 1);
-        let mapped = &mut self.mapped_in[at / GROUP_SLOTS as usize];
-        match owner {
-            NOBODY => *mapped -= 1,
-            _ => *mapped += 1,
-        }
     }
 
     /// True when what a slot holds survives a power cut, or what has superseded it does.
@@ -169,7 +212,7 @@ impl SlotTable {
     /// Begins a checkpoint that comes in [pieces](Self::next_piece). `fits` tells whether there is room
     /// for a part behind the newest one.
     pub fn begin_checkpoint(&mut self, fits: impl Fn(u64) -> bool) -> NextCheckpoint {
-        let mapped = self.slots.len() as u64;
+        let mapped = self.mapped;
         let head = codec::CacheCheckpoint { slots: self.slots(), ..Default::default() };
         self.changes.begin((head.head_of(mapped), mapped), fits)
     }
@@ -182,7 +225,7 @@ impl SlotTable {
     /// The next piece of that checkpoint.
     pub fn next_piece(&mut self) -> &[u8] {
         let SlotTable { owners, checksums, mapped_in, changes, .. } = self;
-        changes.next_piece(&Slots { owners, checksums, mapped_in })
+        changes.next_piece(&Slots { owners: &owners.blocks, checksums, mapped_in })
     }
 
     /// That checkpoint is durable.
@@ -192,7 +235,7 @@ impl SlotTable {
 
     /// Every mapped block, by slot.
     pub fn mappings(&self) -> impl Iterator<Item = Mapping> + '_ {
-        let slots = (0..).zip(self.owners.iter().zip(&self.checksums));
+        let slots = (0..).zip(self.owners.blocks.iter().zip(&self.checksums));
         slots.filter(|(_, (owner, _))| **owner != NOBODY).map(|(slot, (owner, checksum))| Mapping {
             lba: *owner,
             slot,
