@@ -96,10 +96,6 @@ planted_bugs! {
     EpochBumpUnflushed = "epoch-bump-unflushed",
     /// A superblock points to checkpoint pages that are not durable yet.
     RootBeforePages = "root-before-pages",
-    /// The last page of a checkpoint is not written.
-    CheckpointPageLeftOut = "checkpoint-page-left-out",
-    /// A checkpoint of what has changed leaves out one slot.
-    ChangeLeftOut = "change-left-out",
     /// The journal before a checkpoint is overwritten before the checkpoint is durable.
     JournalFreedEarly = "journal-freed-early",
     /// All superblock copies are written at once.
@@ -229,4 +225,8 @@ planted_bugs! {
     ArrayUnflushedWriteForgotten = "array-unflushed-write-forgotten",
     /// A band row is collected while a member is missing.
     ArrayCollectsDegraded = "array-collects-degraded",
+    /// The last page of a checkpoint is not written.
+    CheckpointPageLeftOut = "checkpoint-page-left-out",
+    /// A checkpoint of what has changed leaves out one slot.
+    ChangeLeftOut = "change-left-out",
 }
