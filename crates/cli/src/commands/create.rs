@@ -51,6 +51,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     refuse_wrong_uris(&config)?;
     measure_backings(&mut config)?;
     config.state_checksums(OnOff::On);
+    config.state_spare_slots();
     let plan = Plan::new(&config, &image_options(MemberNumbers::Counted))?;
     config.size = Some(Size(plan.blocks().bytes()));
     // Before the backings, which it may stand on: the answer to that error would destroy it.

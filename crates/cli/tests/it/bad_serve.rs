@@ -39,6 +39,29 @@ fn create_refuses_sizes_that_cannot_be() {
 }
 
 #[test]
+fn create_refuses_spare_slots_without_room() {
+    let place = Place::new();
+    let flash = place.path("flash");
+    let backing = format!("ssd.backing={flash}");
+    let asked =
+        ["lru", "--size", "128MiB", "--set", "cache.capacity=32MiB", "--set", &backing, "--set"];
+    std::fs::File::create(&flash).and_then(|file| file.set_len(46_000_000)).unwrap();
+    for share in ["2", "-0.1", "nan"] {
+        let shown = if share == "nan" { "NaN" } else { share };
+        let expected = format!("imbrex: node `cache`: spare_share = {shown}; accepted: 0 to 1");
+        let setting = format!("cache.spare_share={share}");
+        assert_eq!(create_failure(&place, &[&asked[..], &[&setting]].concat()), expected);
+    }
+    let expected = "imbrex: node `cache`: spare_share = 0.125: the flash is 1472 KiB too small for so many \
+                    spare slots; accepted: at most 0.08";
+    assert_eq!(create_failure(&place, &asked[..asked.len() - 1]), expected);
+    let data = place.data();
+    let created =
+        run(&[&["create", "--data", &data], &asked[..], &["cache.spare_share=0.08"]].concat());
+    assert!(created.status.success(), "{created:?}");
+}
+
+#[test]
 fn zones_are_not_served() {
     let place = Place::new();
     let stack = place.path("zoned.toml");

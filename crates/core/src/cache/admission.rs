@@ -256,7 +256,7 @@ impl Cache {
         let lba = admission.lba(index);
         let id = self.add_entry(lba);
         let wish = self.wish_of_newcomer(admission, index);
-        let slot = self.slots.take(wish);
+        let slot = self.slots.hold(wish);
         admission.last_slot = slot;
         let entry = self.entries.get_mut(id);
         match slot {

@@ -61,6 +61,12 @@ impl FreeSlots {
         }
     }
 
+    /// True when no slot is free.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.lists == 0
+    }
+
     /// A slot for the first of so many blocks that belong together: a window that has room for all of them,
     /// and the least of such, or the one with most room.
     pub fn take_first(&mut self, blocks: u32) -> Option<u32> {

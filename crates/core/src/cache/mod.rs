@@ -159,7 +159,7 @@ impl Cache {
                     Batch::new((u64::from(slots) - in_place.settings.capacity_blocks) / 2),
                 ),
                 ledger: Ledger::journaled(journal, durability, &[Cache::BACKING]),
-                table: SlotTable::new(slots),
+                table: SlotTable::new(slots + spare),
                 intent: WriteIntent::new(geometry.blocks.0),
                 ..in_place
             },

@@ -120,6 +120,7 @@ mod tests {
     fn empty(capacity_blocks: u64, policy: PolicySettings) -> Cache {
         let settings = CacheSettings {
             durability: None,
+            spare_slots: None,
             destage: Durability::Durable,
             capacity_blocks,
             destage_slots_max: 2,

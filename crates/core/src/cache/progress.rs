@@ -376,21 +376,23 @@ impl Cache {
         if slot == NONE {
             return;
         }
+        self.slots.let_go(slot);
         self.give_back_slot(slot, ctx);
     }
 
-    /// Gives a free slot to whoever has waited longest.
+    /// Gives free slots to those who have waited longest.
     #[inline]
-    pub(super) fn give_out_slot(&mut self, slot: u32, ctx: &mut Context<'_>) {
-        match self.slots.free(slot) {
-            None => {}
-            Some((SlotWaiter::Entry(newcomer), slot)) => {
-                let entry = self.entries.get_mut(newcomer);
-                entry.slot = slot;
-                entry.clear(Flag::AwaitsSlot);
-                self.notify(newcomer, Event::Slotted, None, ctx);
+    pub(super) fn grant_slots(&mut self, ctx: &mut Context<'_>) {
+        while let Some((waiter, slot)) = self.slots.grant() {
+            match waiter {
+                SlotWaiter::Entry(newcomer) => {
+                    let entry = self.entries.get_mut(newcomer);
+                    entry.slot = slot;
+                    entry.clear(Flag::AwaitsSlot);
+                    self.notify(newcomer, Event::Slotted, None, ctx);
+                }
+                SlotWaiter::Job(job) => self.grant_slot(job, slot, ctx),
             }
-            Some((SlotWaiter::Job(job), slot)) => self.grant_slot(job, slot, ctx),
         }
     }
 

@@ -252,7 +252,7 @@ impl Cache {
     /// Puts a block of a zone that is not cached into a fetch, a new one where there is [`NONE`].
     fn fetch_block(&mut self, lba: Lba, fetch: u32) -> u32 {
         let id = self.add_entry(lba);
-        let slot = self.slots.take_staging();
+        let slot = self.slots.hold_staging();
         let entry = self.entries.get_mut(id);
         entry.clear(Flag::Cached);
         entry.set(Flag::Leaving);

@@ -59,6 +59,12 @@ pub struct CacheSettings {
     pub policy: PolicySettings,
     /// How dirty blocks outlive a crash; `None` keeps them until the cache is dropped.
     pub durability: Option<DurabilitySettings>,
+    /// Slots beyond all these, behind them. The free slots are many enough then that blocks which come together
+    /// mostly find places that adjoin; no more blocks are on their way out for it. `None`: an eighth of the
+    /// capacity as far as the flash has room, of a cache that keeps no journal. One that does has none then,
+    /// for an image that says nothing of them has no room for them; nor has a buffer of zones, which leave
+    /// whole.
+    pub spare_slots: Option<u64>,
 }
 
 /// The replacement policies.
@@ -96,10 +102,7 @@ struct FlashUse {
     /// again, so that it never has to write over data that may still be needed; then those in which
     /// zones are put together.
     slots: u64,
-    /// Behind these, where there is room: an eighth of the capacity. The free slots are many enough then that
-    /// blocks which come together mostly find places that adjoin. No more blocks are on their way out for it.
-    /// A durable cache has none, for its images have no room for them, nor has a buffer of zones, which leave
-    /// whole.
+    /// The spare slots behind these: they must have room when they were asked for.
     spare: u64,
 }
 
@@ -112,7 +115,8 @@ impl CacheSettings {
     /// Blocks of flash that the cache uses.
     pub fn flash_blocks(&self) -> BlockCount {
         let FlashUse { journal, slots, .. } = self.flash_use();
-        BlockCount(journal.saturating_add(slots))
+        let spare = self.spare_slots.unwrap_or(0);
+        BlockCount(journal.saturating_add(slots).saturating_add(spare))
     }
 
     /// Slots in which zones are put together that are to be rewritten.
@@ -126,8 +130,9 @@ impl CacheSettings {
     /// The spare slots beyond those that `slots` counts, as far as the flash has room for them.
     pub(super) fn spare_slots(&self, slots: u32, flash: &Geometry) -> u32 {
         let slots = u64::from(slots);
-        let room = (flash.blocks.0 - slots).min(SLOTS_MAX - slots);
-        room.min(self.flash_use().spare) as u32
+        let FlashUse { journal, spare, .. } = self.flash_use();
+        let room = (flash.blocks.0 - journal - slots).min(SLOTS_MAX - slots);
+        room.min(spare) as u32
     }
 
     /// Entries to make room for at the start: all of a durable cache, so that no request has to wait for its
@@ -148,17 +153,18 @@ impl CacheSettings {
         let destages = u64::from(self.destage_slots_max);
         let slots = self.capacity_blocks.saturating_add(destages);
         let slots = slots.saturating_add(u64::from(self.staging_slots()));
+        let spare = match (self.durability, self.staging_slots()) {
+            (None, 0) => self.capacity_blocks / SPARE_DIVISOR,
+            _ => 0,
+        };
+        let spare = self.spare_slots.unwrap_or(spare);
         let Some(durability) = self.durability else {
-            let spare = match self.staging_slots() {
-                0 => self.capacity_blocks / SPARE_DIVISOR,
-                _ => 0,
-            };
             return FlashUse { journal: 0, slots, spare };
         };
         let slots = slots.saturating_add(destages.max(SPARE_SLOTS_MIN));
         let checkpoint = checkpoint_blocks(slots.min(SLOTS_MAX));
         let journal = JournalSettings::area_blocks_for(checkpoint, durability.ring_blocks);
-        FlashUse { journal, slots, spare: 0 }
+        FlashUse { journal, slots, spare }
     }
 
     /// Blocks that the cache serves over a backing of `backing` blocks.
@@ -279,21 +285,22 @@ impl CacheSettings {
             return error("capacity_blocks is 0: a cache holds at least 1 block".into());
         }
         let slots = self.flash_use().slots;
-        if slots > SLOTS_MAX {
+        if slots.saturating_add(self.spare_slots.unwrap_or(0)) > SLOTS_MAX {
             return error(format!(
-                "capacity_blocks {capacity} and destage_slots_max {} are together more than \
-                 {SLOTS_MAX} blocks",
-                self.destage_slots_max
+                "capacity_blocks {capacity}, destage_slots_max {} and {} spare slots are together more \
+                 than {SLOTS_MAX} blocks",
+                self.destage_slots_max,
+                self.spare_slots.unwrap_or(0)
             ));
         }
         if let Some(durability) = self.durability {
             self.check_durable(durability, backing)?;
-            let needed = self.flash_blocks();
-            if needed > flash.blocks {
+            let needed = self.flash_use().journal.saturating_add(slots);
+            if needed > flash.blocks.0 {
                 return error(format!(
-                    "capacity_blocks {capacity} and destage_slots_max {} with a journal need {} \
+                    "capacity_blocks {capacity} and destage_slots_max {} with a journal need {needed} \
                      blocks and do not fit a flash device of {} blocks",
-                    self.destage_slots_max, needed.0, flash.blocks.0
+                    self.destage_slots_max, flash.blocks.0
                 ));
             }
         }
@@ -302,6 +309,14 @@ impl CacheSettings {
                 "capacity_blocks {capacity} and destage_slots_max {} do not fit a flash device of \
                  {} blocks",
                 self.destage_slots_max, flash.blocks.0
+            ));
+        }
+        let (needed, spare) = (self.flash_blocks(), self.spare_slots.unwrap_or(0));
+        if needed > flash.blocks {
+            return error(format!(
+                "{spare} spare slots are {} more than a flash device of {} blocks has room for",
+                needed.0 - flash.blocks.0,
+                flash.blocks.0
             ));
         }
         if let PolicySettings::ZoneLru(settings) = &self.policy {

@@ -22,9 +22,9 @@ struct Pool {
     first: u32,
     end: u32,
     free: FreeSlots,
-    /// Slots that are taken, and how many may be.
-    taken: u32,
-    taken_max: u32,
+    /// Entries that have a slot, and how many may.
+    held: u32,
+    held_max: u32,
     /// The slot that went to the last one of those who wait, as long as others do.
     last_granted: Option<u32>,
     waiting: VecDeque<SlotWaiter>,
@@ -44,21 +44,31 @@ pub(super) enum Wish {
 /// Who waits for a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SlotWaiter {
-    /// A newcomer.
+    /// A newcomer: it waits as well until few enough entries have one.
     Entry(u32),
     /// A host write to fresh slots.
     Job(u32),
 }
 
 impl Pool {
-    fn new(first: u32, end: u32, taken_max: u32) -> Pool {
+    fn new(first: u32, end: u32, held_max: u32) -> Pool {
         let free = FreeSlots::new(first, end);
-        Pool { first, end, free, taken: 0, taken_max, last_granted: None, waiting: VecDeque::new() }
+        Pool { first, end, free, held: 0, held_max, last_granted: None, waiting: VecDeque::new() }
     }
 
     #[inline]
     fn has_free(&self) -> bool {
-        self.waiting.is_empty() && self.taken < self.taken_max
+        self.waiting.is_empty() && !self.free.is_empty()
+    }
+
+    #[inline]
+    fn hold(&mut self, wish: Wish) -> Option<u32> {
+        if self.held == self.held_max {
+            return None;
+        }
+        let slot = self.take(wish)?;
+        self.held += 1;
+        Some(slot)
     }
 
     #[inline]
@@ -66,7 +76,6 @@ impl Pool {
         if !self.has_free() {
             return None;
         }
-        self.taken += 1;
         match wish {
             Wish::Run(blocks) => self.free.take_first(blocks),
             Wish::Behind(slot, blocks) => {
@@ -79,30 +88,34 @@ impl Pool {
         }
     }
 
-    /// Frees a slot. Whoever has waited longest gets one, this or another: those who wait belong together.
-    fn free(&mut self, slot: u32) -> Option<(SlotWaiter, u32)> {
-        self.free.put(slot);
+    /// Gives a slot to whoever has waited longest, if there is one for it. Those who wait belong together.
+    fn grant(&mut self) -> Option<(SlotWaiter, u32)> {
         let waiting = self.waiting.len() as u32;
-        let Some(waiter) = self.waiting.pop_front() else {
-            self.taken -= 1;
-            return None;
+        let holds = match self.waiting.front()? {
+            SlotWaiter::Entry(_) => 1,
+            SlotWaiter::Job(_) => 0,
         };
+        if self.free.is_empty() || self.held + holds > self.held_max {
+            return None;
+        }
+        let waiter = self.waiting.pop_front()?;
+        self.held += holds;
         let behind = self.last_granted.and_then(|last| self.free.take_behind(last));
-        let slot = behind.or_else(|| self.free.take_first(waiting)).expect("one was just freed");
+        let slot = behind.or_else(|| self.free.take_first(waiting)).expect("one is free");
         self.last_granted = (waiting > 1).then_some(slot);
         Some((waiter, slot))
     }
 
     fn restore(&mut self, used: impl Fn(u32) -> bool) {
-        self.taken = (self.first..self.end).filter(|slot| used(*slot)).count() as u32;
+        self.held = (self.first..self.end).filter(|slot| used(*slot)).count() as u32;
         self.free.restore(used);
     }
 }
 
 impl Slots {
     /// Free slots from block `base` of the flash on: `total` in all, of which the last `staging` are
-    /// for zones that are put together. So many of the others, the `spare` ones, are never taken at once with the
-    /// rest: they only let newcomers choose.
+    /// for zones that are put together. So many of the others, the `spare` ones, are never held at once with the
+    /// rest: they let newcomers choose, and take what is written again to fresh slots.
     pub fn new(total: u32, staging: u32, spare: u32, base: u64) -> Slots {
         let cached = total - staging;
         let cached_pool = Pool::new(0, cached, cached - spare);
@@ -125,15 +138,23 @@ impl Slots {
         Extent::new(self.base + u64::from(first), slots)
     }
 
-    /// A free slot for a cached block. `None` when there is none, or when somebody else waits already.
+    /// A free slot for a newcomer, which holds it from now on. `None` when there is none, when as many are held as may
+    /// be, or when somebody else waits already.
+    #[inline]
+    pub fn hold(&mut self, wish: Wish) -> Option<u32> {
+        self.cached.hold(wish)
+    }
+
+    /// A free slot for a block that has one, and gives that back when it has moved to this one. `None` when there
+    /// is none, or when somebody else waits already.
     #[inline]
     pub fn take(&mut self, wish: Wish) -> Option<u32> {
         self.cached.take(wish)
     }
 
     /// The same for a block of a zone that is put together.
-    pub fn take_staging(&mut self) -> Option<u32> {
-        self.staging.take(Wish::Run(1))
+    pub fn hold_staging(&mut self) -> Option<u32> {
+        self.staging.hold(Wish::Run(1))
     }
 
     /// True when [`take`](Self::take) would give one.
@@ -169,13 +190,29 @@ impl Slots {
         }
     }
 
-    /// Frees a slot. Returns who gets one, and which, when somebody waits.
-    #[inline]
-    pub fn free(&mut self, slot: u32) -> Option<(SlotWaiter, u32)> {
+    fn pool_of(&mut self, slot: u32) -> &mut Pool {
         match slot < self.staging.first {
-            true => self.cached.free(slot),
-            false => self.staging.free(slot),
+            true => &mut self.cached,
+            false => &mut self.staging,
         }
+    }
+
+    /// An entry does not hold the slot any more. Who waits may [get one](Self::grant) for it.
+    #[inline]
+    pub fn let_go(&mut self, slot: u32) {
+        self.pool_of(slot).held -= 1;
+    }
+
+    /// Frees a slot. Who waits may [get it](Self::grant).
+    #[inline]
+    pub fn free(&mut self, slot: u32) {
+        self.pool_of(slot).free.put(slot);
+    }
+
+    /// Who gets a slot now of those who wait, and which.
+    #[inline]
+    pub fn grant(&mut self) -> Option<(SlotWaiter, u32)> {
+        self.cached.grant().or_else(|| self.staging.grant())
     }
 
     /// Who has waited longest, taken off the list: first of those who wait for a slot of a cached block.

@@ -75,7 +75,9 @@ fn campaign(seed: u64, rounds: u64, planted: Option<PlantedBug>) -> Result<u64, 
     let (_, policy) = policies.swap_remove(rng.below(policies.len() as u64) as usize);
     // In a large one checkpoints say what has changed.
     let capacity = if rng.below(4) == 0 { 90 } else { 6 } + rng.below(20);
-    let mut rig = Rig::new(durable(capacity, policy), BLOCKS, seed);
+    let spare_slots = [None, Some(3), Some(20)][rng.below(3) as usize];
+    let settings = CacheSettings { spare_slots, ..durable(capacity, policy) };
+    let mut rig = Rig::new(settings, BLOCKS, seed);
     rig.planted = planted;
     rig.latency_max_ns = if rng.below(3) == 0 { 1 } else { 1000 };
     let mut engine = up(rig.open(Start::Format(SET)));

@@ -68,6 +68,7 @@ pub fn settings(
         durability: None,
         destage: Durability::Durable,
         capacity_blocks,
+        spare_slots: None,
         destage_slots_max,
         mode,
         policy,

@@ -224,6 +224,7 @@ pub fn engine(kind: Mapped, mapped: u64, media: &[Rc<RefCell<Medium>>; 2]) -> (E
             durability,
             destage: Durability::Durable,
             capacity_blocks: mapped + 64,
+            spare_slots: None,
             destage_slots_max: 64,
             mode: CacheMode::ReadWrite,
             policy: PolicySettings::Pore(PoreSettings {

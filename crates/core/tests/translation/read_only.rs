@@ -263,6 +263,7 @@ fn cache_settings() -> CacheSettings {
         durability: Some(DurabilitySettings { ring_blocks: 8, unflushed_blocks_max: 24 }),
         destage: Durability::Durable,
         capacity_blocks: 20,
+        spare_slots: None,
         destage_slots_max: 2,
         mode: CacheMode::ReadWrite,
         policy: PolicySettings::LRU,

@@ -256,6 +256,7 @@ fn cache_settings() -> CacheSettings {
         durability: None,
         destage: Durability::Durable,
         capacity_blocks: 20,
+        spare_slots: None,
         destage_slots_max: 4,
         mode: CacheMode::ReadWrite,
         policy: PolicySettings::LRU,

@@ -31,6 +31,7 @@ mod segment_geometry;
 mod segments;
 mod slice;
 mod span;
+mod spare_slots;
 mod stripe;
 mod write_back_cache;
 mod zone_lru_buffer;

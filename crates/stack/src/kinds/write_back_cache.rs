@@ -52,6 +52,9 @@ keys! {
         capacity: SizeOrShare => "a size of at least 4 KiB, or a share";
         /// Which requests bring blocks in.
         mode: Word<CacheMode> = Word(CacheMode::ReadWrite) => r#"`"read-write"`; `"write-only"`: reads neither allocate nor refresh, cached blocks still serve them, and a replay leaves reads out; `"write-allocate"`: reads do not allocate, those that find a block refresh it; not with `opt`"#;
+        /// Slots of the flash beyond those that blocks need, as a share of the capacity: with them blocks that come together mostly lie together. `create` states 0.125 where a stack does not say; a simulated cache has an eighth as far as its flash has room.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spare_share: Option<f64> => "0 to 1", "see the meaning";
         /// Blocks that may be on their way out at once, beside the capacity.
         destage_slots: u32 = 64 => "a whole number";
         /// When a destage counts as done.
@@ -234,6 +237,12 @@ impl Node for CacheConfig {
                   top of the stack",
             ));
         }
+        if let Some(share) = self.spare_share.filter(|share| !(0.0..=1.0).contains(share)) {
+            return Err(wrong(
+                &self.name,
+                &format_args!("spare_share = {share}; accepted: 0 to 1"),
+            ));
+        }
         let durability = self.durability(world);
         let reserved = CacheSettings::reserved_blocks(durability);
         let backing_blocks = BlockCount(asked.blocks.0 + reserved);
@@ -318,9 +327,41 @@ impl CacheConfig {
                 SizeOrShare::Size(size) => size.bytes(),
                 share => whole.bytes_of(share),
             });
-            return Ok(self.flash_blocks(BlockCount(capacity.0.max(1)), durability));
+            let capacity = BlockCount(capacity.0.max(1));
+            let asked = self.flash_blocks(capacity, durability);
+            let room = world.room(self.below.one("flash"), 1)?;
+            self.check_spare_slots(capacity.0, (asked.0, room.0))?;
+            return Ok(asked);
         }
         world.room(self.below.one("flash"), 1)
+    }
+
+    /// Spare slots beside a capacity, where the stack says how many.
+    fn spare_slots(&self, capacity_blocks: u64) -> Option<u64> {
+        Some((capacity_blocks as f64 * self.spare_share?) as u64)
+    }
+
+    /// Refuses spare slots for which the flash has no room, where it has room for all else.
+    fn check_spare_slots(
+        &self,
+        capacity_blocks: u64,
+        (asked, room): (u64, u64),
+    ) -> Result<(), ConfigError> {
+        let spare = self.spare_slots(capacity_blocks).unwrap_or(0);
+        let lacking = asked.saturating_sub(room);
+        if lacking == 0 || lacking > spare {
+            return Ok(());
+        }
+        let most = (spare - lacking) * 10_000 / capacity_blocks;
+        Err(wrong(
+            &self.name,
+            &format_args!(
+                "spare_share = {}: the flash is {} too small for so many spare slots; accepted: at most {}",
+                self.spare_share.unwrap_or_default(),
+                Size(lacking * BLOCK_BYTES),
+                most as f64 / 10_000.0
+            ),
+        ))
     }
 
     /// Blocks of flash under a cache that holds `capacity`.
@@ -336,6 +377,7 @@ impl CacheConfig {
             mode: CacheMode::ReadWrite,
             policy: PolicySettings::LRU,
             durability,
+            spare_slots: self.spare_slots(capacity.0),
         };
         settings.flash_blocks()
     }
@@ -378,6 +420,7 @@ impl PlannedCache {
             mode: config.mode.0,
             policy,
             durability: self.durability,
+            spare_slots: config.spare_slots(capacity_blocks),
         })
     }
 }

@@ -144,6 +144,7 @@ impl ZoneLruBufferConfig {
                 staging_blocks,
             }),
             durability,
+            spare_slots: None,
         }
     }
 }

@@ -32,9 +32,11 @@ pub fn stack_of_image(
     if is_name(&args.stack, &asked) && args.set.is_empty() {
         return Ok(kept);
     }
-    // What is not said is the size of the drive, and whether there are checksums. The image states both.
+    // What is not said is the size of the drive, and whether there are checksums and spare slots. The image states
+    // all of them.
     asked.size = asked.size.or(kept.size);
     asked.take_checksums(&kept);
+    asked.take_spare_slots(&kept);
     let difference = first_difference(&Table::try_from(&asked)?, &Table::try_from(&kept)?);
     match difference {
         None => Ok(kept),

@@ -268,14 +268,16 @@ impl Cache {
     #[inline]
     pub(in crate::cache) fn give_back_slot(&mut self, slot: u32, ctx: &mut Context<'_>) {
         if self.table.give_back(slot, self.ledger.durable_before()) {
-            self.give_out_slot(slot, ctx);
+            self.slots.free(slot);
         }
+        self.grant_slots(ctx);
     }
 
     /// Gives out the slots whose records have become durable.
     pub(super) fn empty_quarantine(&mut self, ctx: &mut Context<'_>) {
         while let Some(slot) = self.table.next_free(self.ledger.durable_before()) {
-            self.give_out_slot(slot, ctx);
+            self.slots.free(slot);
+            self.grant_slots(ctx);
         }
     }
 }

@@ -21,6 +21,7 @@ pub fn with_policy(policy: PolicySettings) -> CacheSettings {
         durability: None,
         destage: Durability::Durable,
         capacity_blocks: CAPACITY_BLOCKS,
+        spare_slots: None,
         destage_slots_max: DESTAGE_SLOTS,
         mode: CacheMode::ReadWrite,
         policy,

@@ -15,6 +15,7 @@ pub fn subject() -> Subject {
     let build = |seed: u64| {
         let settings = CacheSettings {
             capacity_blocks: 40,
+            spare_slots: None,
             destage_slots_max: 4,
             destage: Durability::Durable,
             mode: CacheMode::ReadWrite,
