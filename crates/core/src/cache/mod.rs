@@ -123,7 +123,7 @@ impl Cache {
         let in_place = Cache {
             backing_blocks: geometry.blocks.0,
             replacement: Replacement::new(policy),
-            entries: Entries::new(settings.entries_at_once()),
+            entries: Entries::new(0),
             slots: Slots::new(slots + spare, settings.staging_slots(), spare, journal.area.end().0),
             jobs: Jobs::default(),
             hosts: Hosts::default(),
@@ -159,6 +159,9 @@ impl Cache {
                     Batch::new((u64::from(slots) - in_place.settings.capacity_blocks) / 2),
                 ),
                 ledger: Ledger::journaled(journal, durability, &[Cache::BACKING]),
+                // No request has to wait for these to grow. One that is simulated may be larger than what its
+                // trace touches.
+                entries: Entries::new(slots as usize),
                 table: SlotTable::new(slots + spare),
                 intent: WriteIntent::new(geometry.blocks.0),
                 ..in_place

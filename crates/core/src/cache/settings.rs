@@ -135,13 +135,6 @@ impl CacheSettings {
         room.min(spare) as u32
     }
 
-    /// Entries to make room for at the start: all of a durable cache, so that no request has to wait for its
-    /// tables to grow. One that is simulated may be larger than what its trace touches.
-    pub(super) fn entries_at_once(&self) -> usize {
-        let durable = self.durability.map(|_| self.flash_use().slots);
-        durable.map_or(0, |slots| slots.min(SLOTS_MAX) as usize)
-    }
-
     /// True of a buffer that takes writes while nobody below does. It sends a flush below only where
     /// it left something there that needs one.
     pub(super) fn is_zone_buffer(&self) -> bool {
