@@ -30,7 +30,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Points within which a planted bug must be found.
-const POINTS_TO_FIND_MAX: u64 = 5_000;
+const POINTS_TO_FIND_MAX: u64 = 30_000;
 /// Seeds of a run that names none.
 const SEEDS: Range<u64> = 0..20;
 
