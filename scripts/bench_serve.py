@@ -170,7 +170,7 @@ def small_requests(uri, pid, scratch, device_mib):
 
 
 def every_size(uri, pid, scratch, device_mib):
-    """Every size on a filled device and on a used one, and copies of the whole device."""
+    """Every size on a filled device and on a used one."""
     found = {}
     fio(uri, "fill", scratch, device_mib, "--rw=write", "--bs=1M", "--iodepth=4")
     is_used = False

@@ -32,7 +32,7 @@ pub(super) struct BlockIndex {
 }
 
 impl BlockIndex {
-    /// An index of nothing. It finds quickly among as many things as it has room for: so many at first.
+    /// An index of nothing, with a bucket for each of so many things.
     pub fn new(things: usize) -> BlockIndex {
         let buckets = things.next_power_of_two().max(BUCKETS_MIN);
         BlockIndex { buckets: vec![NONE; buckets] }
@@ -77,7 +77,7 @@ impl BlockIndex {
         }
     }
 
-    /// Makes room for so many things in all, of which it has about half.
+    /// There are so many things now: where that is more than there are buckets, twice as many are made.
     #[inline]
     pub fn make_room(&mut self, count: usize, things: &mut impl Chained) {
         if count > self.buckets.len() {

@@ -231,3 +231,34 @@ impl Slots {
         self.staging.restore(&used);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn spare_slots_are_for_what_is_written_again_and_not_for_newcomers() {
+        let mut slots = Slots::new(10, 0, 4, 0);
+        let held: Vec<u32> = (0..6).filter_map(|_| slots.hold(Wish::Run(1))).collect();
+        assert_eq!(held.len(), 6);
+        assert_eq!(slots.hold(Wish::Run(1)), None, "as many are held as may be");
+        assert!(slots.has_free());
+        let again: Vec<u32> = (0..4).filter_map(|_| slots.take(Wish::Run(1))).collect();
+        assert_eq!(again.len(), 4);
+        assert!(!slots.has_free() && slots.take(Wish::Run(1)).is_none());
+
+        // A newcomer waits for both: a free slot, and that an entry gives its own up.
+        slots.wait(SlotWaiter::Entry(7));
+        slots.free(held[0]);
+        assert_eq!(slots.grant(), None);
+        slots.let_go(held[1]);
+        assert_eq!(slots.grant(), Some((SlotWaiter::Entry(7), held[0])));
+        assert_eq!(slots.hold(Wish::Run(1)), None);
+        // What is written again waits for a slot alone.
+        slots.wait(SlotWaiter::Job(1));
+        assert_eq!(slots.grant(), None);
+        slots.free(held[1]);
+        assert_eq!(slots.grant(), Some((SlotWaiter::Job(1), held[1])));
+    }
+}

@@ -9,27 +9,28 @@ use imbrex_core::rng::Rng;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Durable writes that are counted: the ring is half full four times.
+/// Durable writes that are counted: the ring is half full four times, and sixty-four times at length.
 const WRITES: u64 = 4 * 1024 + 512;
+const WRITES_AT_LENGTH: u64 = 64 * 1024;
 /// Most blocks that a durable write of one block may put on the flash: its data, its record, and a share
 /// of the checkpoints.
 const BLOCKS_A_WRITE_MAX: f64 = 2.6;
 
 /// Fills the cache with dirty blocks, writes some of them again, one at a time, and counts. What is kept
 /// is read back after a stop without a word.
-fn a_durable_write_costs_the_same(dirty: u64) {
+fn a_durable_write_costs_the_same(dirty: u64, writes: u64) {
     let media: [Rc<RefCell<Medium>>; 2] = Default::default();
     let clock = &mut JumpingClock::default();
     let (mut first, top) = engine(Mapped::Cache, dirty, &media);
     first.open(clock, Start::Format(SET)).expect("a new device");
     Host::play(&mut first, (Operation::WRITE, DEPTH), (0..dirty).map(|at| 2 * at));
     let mut rng = Rng::new(dirty, 1);
-    let again: Vec<u64> = (0..WRITES).map(|_| 2 * (rng.below(dirty))).collect();
+    let again: Vec<u64> = (0..writes).map(|_| 2 * (rng.below(dirty))).collect();
     let before = media[1].borrow().written_blocks;
     let forced = Operation::Write { durability: Durability::Durable };
     Host::play(&mut first, (forced, 1), again.into_iter());
     let written = media[1].borrow().written_blocks - before;
-    let each = written as f64 / WRITES as f64;
+    let each = written as f64 / writes as f64;
     println!("{} MiB dirty: {each:.3} blocks on the flash for a durable write", dirty / 256);
     assert!(each <= BLOCKS_A_WRITE_MAX, "{dirty} blocks dirty: {each} blocks for each write");
     assert_eq!(held(Mapped::Cache, &first, top), dirty);
@@ -43,13 +44,14 @@ fn a_durable_write_costs_the_same(dirty: u64) {
 
 #[test]
 fn a_durable_write_costs_the_same_however_much_is_dirty() {
-    a_durable_write_costs_the_same(1 << 14);
-    a_durable_write_costs_the_same(1 << 16);
+    a_durable_write_costs_the_same(1 << 14, WRITES);
+    a_durable_write_costs_the_same(1 << 16, WRITES);
 }
 
 #[test]
 #[ignore = "long: for the soak"]
 fn a_durable_write_costs_the_same_with_gigabytes_dirty() {
-    a_durable_write_costs_the_same(1 << 18);
-    a_durable_write_costs_the_same(3 << 18);
+    a_durable_write_costs_the_same(1 << 18, WRITES_AT_LENGTH);
+    a_durable_write_costs_the_same(3 << 18, WRITES_AT_LENGTH);
+    a_durable_write_costs_the_same(1 << 22, WRITES_AT_LENGTH);
 }

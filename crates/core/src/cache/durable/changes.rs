@@ -5,12 +5,13 @@
 //! kept when the slot changes before the checkpoint has come to it.
 
 use super::codec::{self, Mapping};
+use crate::durability::block::PAYLOAD_BYTES;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Bytes of a piece, at least, where as many are left: 16 pages.
-const PIECE_BYTES: usize = 16 * 252 * codec::MAPPING_BYTES as usize;
+const PIECE_BYTES: usize = 16 * PAYLOAD_BYTES;
 /// Changed slots with which a checkpoint is due, whatever room the ring has. It bounds what has to be
 /// kept of them, and what recovery reads.
 const CHANGES_MAX: usize = 1 << 16;
@@ -44,8 +45,8 @@ pub(in crate::cache) struct NextCheckpoint {
     pub is_part: bool,
 }
 
-/// The slots of a table as one piece of it sees them.
-pub(super) struct Slots<'a> {
+/// What the slots of a table are like at this moment.
+pub(super) struct SlotsNow<'a> {
     /// By slot: the block mapped to it, or [`codec::NOBODY`].
     pub owners: &'a [u64],
     pub checksums: &'a [u32],
@@ -53,7 +54,7 @@ pub(super) struct Slots<'a> {
     pub mapped_in: &'a [u16],
 }
 
-impl Slots<'_> {
+impl SlotsNow<'_> {
     fn mapping(&self, slot: u32) -> Mapping {
         let at = slot as usize;
         Mapping { lba: self.owners[at], slot, checksum: self.checksums[at] }
@@ -142,7 +143,7 @@ impl Changes {
     }
 
     /// The next piece of the checkpoint that is being written: nothing when all is said.
-    pub fn next_piece(&mut self, slots: &Slots<'_>) -> &[u8] {
+    pub fn next_piece(&mut self, slots: &SlotsNow<'_>) -> &[u8] {
         self.piece.clear();
         if let Some(under_way) = &mut self.under_way {
             self.piece.append(&mut under_way.head);
@@ -159,12 +160,12 @@ impl Changes {
 
 impl UnderWay {
     /// What the slot was like when the checkpoint began.
-    fn mapping(&self, slot: u32, slots: &Slots<'_>) -> Mapping {
+    fn mapping(&self, slot: u32, slots: &SlotsNow<'_>) -> Mapping {
         let before = self.before.get(&slot);
         before.copied().unwrap_or_else(|| slots.mapping(slot))
     }
 
-    fn tell(&mut self, slots: &Slots<'_>, piece: &mut Vec<u8>) {
+    fn tell(&mut self, slots: &SlotsNow<'_>, piece: &mut Vec<u8>) {
         while piece.len() < PIECE_BYTES
             && let Some(mapping) = self.next(slots)
         {
@@ -172,7 +173,7 @@ impl UnderWay {
         }
     }
 
-    fn next(&mut self, slots: &Slots<'_>) -> Option<Mapping> {
+    fn next(&mut self, slots: &SlotsNow<'_>) -> Option<Mapping> {
         loop {
             match &mut self.says {
                 Says::Part(told, next) => {

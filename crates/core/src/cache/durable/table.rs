@@ -1,6 +1,6 @@
 //! Which dirty blocks lie in which slots, and which slots may not be used again yet.
 
-use super::changes::{Changes, GROUP_SLOTS, NextCheckpoint, Slots};
+use super::changes::{Changes, GROUP_SLOTS, NextCheckpoint, SlotsNow};
 use super::codec::{self, Mapping, NOBODY};
 use crate::cache::block_index::{BlockIndex, Chained};
 use crate::cache::entries::NONE;
@@ -225,7 +225,7 @@ impl SlotTable {
     /// The next piece of that checkpoint.
     pub fn next_piece(&mut self) -> &[u8] {
         let SlotTable { owners, checksums, mapped_in, changes, .. } = self;
-        changes.next_piece(&Slots { owners: &owners.blocks, checksums, mapped_in })
+        changes.next_piece(&SlotsNow { owners: &owners.blocks, checksums, mapped_in })
     }
 
     /// That checkpoint is durable.
@@ -247,6 +247,7 @@ impl SlotTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
 
     fn mapping(lba: u64, slot: u32) -> Mapping {
         Mapping { lba, slot, checksum: slot }
@@ -264,6 +265,44 @@ mod tests {
         assert_eq!(table.unmap(1, Lsn(5)), Lba(7));
         assert!(table.give_back(1, Lsn(6)));
         assert_eq!(table.mappings().count(), 0);
+    }
+
+    /// Each checkpoint says what was so when it began, whatever changes before its last piece: maps and the parts
+    /// behind them, of enough slots for several pieces and for groups of which none is mapped.
+    #[test]
+    fn checkpoints_say_what_was_so_when_they_began() {
+        const SLOTS: u32 = 60_000;
+        let mut rng = Rng::new(3, 1);
+        let mut table = SlotTable::new(SLOTS);
+        let (mut kept, mut parts, mut maps, mut pieces) = (Vec::new(), 0, 0, 0);
+        let change = |table: &mut SlotTable, rng: &mut Rng| {
+            // The last quarter stays empty.
+            let slot = rng.below(u64::from(SLOTS) * 3 / 4) as u32;
+            match table.is_mapped(slot) {
+                true => drop(table.unmap(slot, Lsn(0))),
+                false => drop(table.map(mapping(rng.below(1 << 16), slot), Lsn(0))),
+            }
+        };
+        for round in 0..40 {
+            let changes = if round % 8 == 0 { 30_000 } else { 500 };
+            (0..changes).for_each(|_| change(&mut table, &mut rng));
+            let expected: Vec<Mapping> = table.mappings().collect();
+            let next = table.begin_checkpoint(|_| true);
+            let before = if next.is_part { kept.len() } else { 0 };
+            kept.truncate(before);
+            parts += u32::from(next.is_part);
+            maps += u32::from(!next.is_part);
+            while ((kept.len() - before) as u64) < next.bytes {
+                kept.extend_from_slice(table.next_piece());
+                pieces += 1;
+                (0..200).for_each(|_| change(&mut table, &mut rng));
+            }
+            table.end_checkpoint();
+            assert_eq!((kept.len() - before) as u64, next.bytes);
+            let found = codec::CacheCheckpoint::decode(&kept).map(|found| found.mappings);
+            assert_eq!(found, Some(expected), "round {round}");
+        }
+        assert!(parts > 20 && maps > 3 && pieces > 2 * maps + parts, "{parts} {maps} {pieces}");
     }
 
     #[test]
