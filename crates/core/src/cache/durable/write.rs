@@ -277,8 +277,9 @@ impl Cache {
     pub(super) fn empty_quarantine(&mut self, ctx: &mut Context<'_>) {
         while let Some(slot) = self.table.next_free(self.ledger.durable_before()) {
             self.slots.free(slot);
-            self.grant_slots(ctx);
         }
+        // When all are free: those who wait find places that adjoin.
+        self.grant_slots(ctx);
     }
 }
 
