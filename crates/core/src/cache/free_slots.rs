@@ -56,8 +56,9 @@ impl FreeSlots {
             let start = self.first + window * WINDOW_SLOTS;
             let slots = start..self.end.min(start.saturating_add(WINDOW_SLOTS));
             let bits = slots.filter(|slot| !used(*slot)).map(|slot| 1 << (slot - start));
-            self.free[window as usize] = bits.sum();
-            self.list(window);
+            let bits = bits.sum();
+            self.free[window as usize] = bits;
+            self.list(window, longest_run(bits) as u8);
         }
     }
 
@@ -108,8 +109,12 @@ impl FreeSlots {
     pub fn put(&mut self, slot: u32) {
         let (window, at) = self.place_of(slot);
         debug_assert!(self.free[window as usize] >> at & 1 == 0, "slot {slot} is free already");
-        self.free[window as usize] |= 1 << at;
-        self.list(window);
+        let free = self.free[window as usize] | 1 << at;
+        self.free[window as usize] = free;
+        // No run but that of the slot has become longer.
+        let behind = (free >> at).trailing_ones();
+        let before = (free << (u64::BITS - 1 - at)).leading_ones();
+        self.list(window, self.listed[window as usize].max((before + behind - 1) as u8));
     }
 
     /// The window of a slot, and which of its slots it is.
@@ -120,14 +125,18 @@ impl FreeSlots {
     }
 
     fn take(&mut self, window: u32, at: u32) -> u32 {
-        self.free[window as usize] &= !(1 << at);
-        self.list(window);
+        let free = self.free[window as usize] & !(1 << at);
+        self.free[window as usize] = free;
+        // Mostly another run is as long, or the slot was of a shorter one.
+        let longest = self.listed[window as usize];
+        if starts_of_runs(free, u32::from(longest)) == 0 {
+            self.list(window, longest_run(free) as u8);
+        }
         self.first + window * WINDOW_SLOTS + at
     }
 
-    /// Puts a window into the list that it belongs to by now.
-    fn list(&mut self, window: u32) {
-        let to = longest_run(self.free[window as usize]) as u8;
+    /// Puts a window, whose longest run is `to`, into the list that it belongs to by now.
+    fn list(&mut self, window: u32, to: u8) {
         let from = self.listed[window as usize];
         if from == to {
             return;
@@ -148,22 +157,39 @@ impl FreeSlots {
 
 /// How many set bits adjoin at most.
 #[inline]
-fn longest_run(mut bits: u64) -> u32 {
-    if bits == u64::MAX {
+fn longest_run(bits: u64) -> u32 {
+    // By halving: which lengths that are powers of two there are, and how much longer the longest is.
+    let mut starts = [bits; 7];
+    let mut power = 0;
+    while power < 6 && starts[power] != 0 {
+        starts[power + 1] = starts[power] & starts[power] >> (1 << power);
+        power += 1;
+    }
+    if starts[power] != 0 {
         return u64::BITS;
     }
-    let mut longest = 0;
-    while bits != 0 {
-        bits &= bits << 1;
-        longest += 1;
+    let (mut longest, mut at) = (0, u64::MAX);
+    for power in (0..power).rev() {
+        let longer = at & starts[power] >> longest;
+        if longer != 0 {
+            at = longer;
+            longest += 1 << power;
+        }
     }
     longest
 }
 
-/// A bit for each place from which on so many set bits adjoin.
+/// A bit for each place from which on so many set bits adjoin, 1 to 64.
 #[inline]
 fn starts_of_runs(bits: u64, length: u32) -> u64 {
-    (1..length).fold(bits, |starts, _| starts & starts >> 1)
+    let mut starts = bits;
+    let mut known = 1;
+    while known < length {
+        let step = known.min(length - known);
+        starts &= starts >> step;
+        known += step;
+    }
+    starts
 }
 
 #[cfg(test)]
@@ -176,6 +202,23 @@ mod tests {
         assert_eq!([0, 1, 0b1011, u64::MAX, u64::MAX >> 1].map(longest_run), [0, 1, 2, 64, 63]);
         assert_eq!(starts_of_runs(0b1110_1100, 2), 0b0110_0100);
         assert_eq!(starts_of_runs(0b1110_1100, 3), 0b0010_0000);
+        let mut rng = Rng::new(11, 0);
+        for round in 0..2000 {
+            // Of any density.
+            let bits = (0..round % 6).fold(rng.next_u64(), |bits, _| bits | rng.next_u64());
+            let naive = (1..=64)
+                .filter(|length| {
+                    (0..=64 - length).any(|at| (bits >> at).trailing_ones() >= *length)
+                })
+                .max();
+            assert_eq!(longest_run(bits), naive.unwrap_or(0), "{bits:b}");
+            let length = 1 + round % 64;
+            let starts = (0..64)
+                .filter(|at| (bits >> at).trailing_ones() >= length)
+                .map(|at| 1 << at)
+                .sum::<u64>();
+            assert_eq!(starts_of_runs(bits, length), starts, "{bits:b} {length}");
+        }
     }
 
     #[test]
