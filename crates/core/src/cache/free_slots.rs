@@ -18,13 +18,19 @@ pub(super) struct FreeSlots {
     end: u32,
     /// By window: a bit for each free slot.
     free: Vec<u64>,
-    /// By window: its longest run of free slots, which is the number of its list; 0 of one that is full, which is
-    /// in none.
+    /// By window: its longest run of free slots; 0 of one that is full.
+    longest: Vec<u8>,
+    /// By window: the list that it is in, 0 for none. It is that of its longest run, but for the window of `changing`.
     listed: Vec<u8>,
     /// The windows by their longest run. The one that changed last is the first to be taken from.
     windows: LruLists,
     /// A bit for each list that is not empty, by its number.
     lists: u128,
+    /// The window that changed last, if its longest run did. It is put into its list when another one changes:
+    /// most slots are taken and given back with their neighbours.
+    changing: Option<u32>,
+    /// Free slots.
+    count: u32,
 }
 
 /// A list for each length that a longest run may have.
@@ -38,9 +44,12 @@ impl FreeSlots {
             first,
             end,
             free: vec![0; windows],
+            longest: vec![0; windows],
             listed: vec![0; windows],
             windows: LruLists::new(LISTS),
             lists: 0,
+            changing: None,
+            count: 0,
         };
         slots.restore(|_| false);
         slots
@@ -51,26 +60,33 @@ impl FreeSlots {
         self.listed.fill(0);
         self.windows = LruLists::new(LISTS);
         self.lists = 0;
+        self.changing = None;
+        self.count = 0;
         // The first window comes first in its list.
         for window in (0..self.free.len() as u32).rev() {
             let start = self.first + window * WINDOW_SLOTS;
             let slots = start..self.end.min(start.saturating_add(WINDOW_SLOTS));
             let bits = slots.filter(|slot| !used(*slot)).map(|slot| 1 << (slot - start));
-            let bits = bits.sum();
+            let bits: u64 = bits.sum();
             self.free[window as usize] = bits;
-            self.list(window, longest_run(bits) as u8);
+            self.count += bits.count_ones();
+            self.longest[window as usize] = longest_run(bits) as u8;
+            self.list(window);
         }
     }
 
     /// True when no slot is free.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.lists == 0
+        self.count == 0
     }
 
     /// A slot for the first of so many blocks that belong together: a window that has room for all of them,
     /// and the least of such, or the one with most room.
     pub fn take_first(&mut self, blocks: u32) -> Option<u32> {
+        if let Some(window) = self.changing.take() {
+            self.list(window);
+        }
         let wanted = blocks.clamp(1, WINDOW_SLOTS);
         let enough = self.lists >> wanted << wanted;
         let list = match enough {
@@ -111,10 +127,12 @@ impl FreeSlots {
         debug_assert!(self.free[window as usize] >> at & 1 == 0, "slot {slot} is free already");
         let free = self.free[window as usize] | 1 << at;
         self.free[window as usize] = free;
+        self.count += 1;
         // No run but that of the slot has become longer.
-        let behind = (free >> at).trailing_ones();
-        let before = (free << (u64::BITS - 1 - at)).leading_ones();
-        self.list(window, self.listed[window as usize].max((before + behind - 1) as u8));
+        let run = run_around(free, at) as u8;
+        if run > self.longest[window as usize] {
+            self.changes(window, run);
+        }
     }
 
     /// The window of a slot, and which of its slots it is.
@@ -125,22 +143,34 @@ impl FreeSlots {
     }
 
     fn take(&mut self, window: u32, at: u32) -> u32 {
-        let free = self.free[window as usize] & !(1 << at);
+        let before = self.free[window as usize];
+        let free = before & !(1 << at);
         self.free[window as usize] = free;
-        // Mostly another run is as long, or the slot was of a shorter one.
-        let longest = self.listed[window as usize];
-        if starts_of_runs(free, u32::from(longest)) == 0 {
-            self.list(window, longest_run(free) as u8);
+        self.count -= 1;
+        let longest = u32::from(self.longest[window as usize]);
+        // Where the slot was of a shorter run, or another one is as long, nothing changes.
+        if run_around(before, at) == longest && starts_of_runs(free, longest) == 0 {
+            let shorter = longest - 1;
+            let is_shorter = shorter > 0 && starts_of_runs(free, shorter) != 0;
+            let longest = if is_shorter { shorter } else { longest_run(free) };
+            self.changes(window, longest as u8);
         }
         self.first + window * WINDOW_SLOTS + at
     }
 
-    /// Puts a window, whose longest run is `to`, into the list that it belongs to by now.
-    fn list(&mut self, window: u32, to: u8) {
-        let from = self.listed[window as usize];
-        if from == to {
-            return;
+    /// The longest run of a window is another one now.
+    #[inline]
+    fn changes(&mut self, window: u32, longest: u8) {
+        self.longest[window as usize] = longest;
+        match self.changing.replace(window) {
+            Some(before) if before != window => self.list(before),
+            _ => {}
         }
+    }
+
+    /// Puts a window into the list of its longest run, as the one that changed last.
+    fn list(&mut self, window: u32) {
+        let (from, to) = (self.listed[window as usize], self.longest[window as usize]);
         if from > 0 {
             self.windows.remove(usize::from(from), window);
             if self.windows.newest(usize::from(from)).is_none() {
@@ -157,26 +187,24 @@ impl FreeSlots {
 
 /// How many set bits adjoin at most.
 #[inline]
-fn longest_run(bits: u64) -> u32 {
-    // By halving: which lengths that are powers of two there are, and how much longer the longest is.
-    let mut starts = [bits; 7];
-    let mut power = 0;
-    while power < 6 && starts[power] != 0 {
-        starts[power + 1] = starts[power] & starts[power] >> (1 << power);
-        power += 1;
-    }
-    if starts[power] != 0 {
+fn longest_run(mut bits: u64) -> u32 {
+    if bits == u64::MAX {
         return u64::BITS;
     }
-    let (mut longest, mut at) = (0, u64::MAX);
-    for power in (0..power).rev() {
-        let longer = at & starts[power] >> longest;
-        if longer != 0 {
-            at = longer;
-            longest += 1 << power;
-        }
+    let mut longest = 0;
+    while bits != 0 {
+        bits &= bits << 1;
+        longest += 1;
     }
     longest
+}
+
+/// How many set bits adjoin around a set one.
+#[inline]
+fn run_around(bits: u64, at: u32) -> u32 {
+    let behind = (bits >> at).trailing_ones();
+    let before = (bits << (u64::BITS - 1 - at)).leading_ones();
+    before + behind - 1
 }
 
 /// A bit for each place from which on so many set bits adjoin, 1 to 64.
@@ -262,7 +290,7 @@ mod tests {
                     assert!((5..205).contains(&slot) && !taken.contains(&slot), "slot {slot}");
                     taken.push(slot);
                 }
-                assert_eq!(slots.lists == 0, taken.len() == 200);
+                assert_eq!(slots.is_empty(), taken.len() == 200);
             }
             let mut others = FreeSlots::new(5, 205);
             others.restore(|slot| taken.contains(&slot));
