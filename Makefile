@@ -46,8 +46,9 @@ lint: rust ## check formatting and lints, warnings are errors
 	"$(CARGO)" fmt --all --check
 	"$(CARGO)" clippy --release --locked --workspace --all-targets -- -D warnings
 
-bench: rust ## run the benchmarks; docs/performance.md says what each figure means
+bench: build ## run the benchmarks; docs/performance.md says what each figure means
 	"$(CARGO)" bench --locked --workspace --bench '*'
+	@$(PYTHON) scripts/bench_counting.py
 
 bench-serve: build ## serving, alone and two arrays, beside nbdkit on a tmpfs (needs fio and nbdkit)
 	@$(PYTHON) scripts/bench_serve.py

@@ -42,7 +42,7 @@ os.environ.setdefault("IMBREX", str(ROOT / "target" / "release" / "imbrex"))
 os.environ.setdefault("IMBREX_TMP", tempfile.mkdtemp(prefix="imbrex-base-"))
 sys.path += [str(ROOT / "scripts"), str(ROOT / "tests" / "e2e")]
 import report_hashes  # noqa: E402, which lies beside this file
-from _callgrind import INPUTS, instructions  # noqa: E402
+from _callgrind import INPUTS, instructions, make_large_writes  # noqa: E402
 from _images import Device, cases, make, run  # noqa: E402
 from _nbd import Pipeline  # noqa: E402
 
@@ -210,12 +210,14 @@ def compare_images(folder, program, only, findings):
 
 
 def keep_instructions(folder, program):
+    make_large_writes()
     counts = {name: instructions(program, arguments) for name, arguments in INPUTS.items()}
     (folder / "instructions.json").write_text(json.dumps(counts, indent=2) + "\n")
     print(f"instructions: {counts}")
 
 
 def compare_instructions(folder, program, findings):
+    make_large_writes()
     for name, before in json.loads((folder / "instructions.json").read_text()).items():
         ratio = instructions(program, INPUTS[name]) / before
         print(f"instructions: {name}: {ratio:.4f}")
