@@ -176,13 +176,18 @@ pub struct CompareArgs {
     /// The workload.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// Stacks, by name, by the name of a drive that hides its shingles itself, or by TOML file; the
-    /// ready-made ones on the emulator of PORE when absent
+    /// Stacks, by name (`pore*`: all ready-made ones with such names; `all`: all but archives), by the name of a
+    /// drive that hides its shingles itself, or by TOML file; the ready-made ones on the emulator of PORE when
+    /// absent
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     pub systems: Vec<String>,
     /// Set a key of a node in every stack that has the node
     #[arg(long, value_name = "NODE.KEY=VALUE")]
     pub set: Vec<String>,
+    /// Run each stack that has the node with each of these values of a key. With several of these options, at every
+    /// combination of their values
+    #[arg(long, value_name = "NODE.KEY=A,B,C")]
+    pub sweep: Vec<String>,
     /// Size of the device, such as 64GiB; the size of the drive when absent
     #[arg(long)]
     pub size: Option<String>,

@@ -1,16 +1,16 @@
 //! `imbrex compare`.
 
 use super::outputs::{batch_jobs, check_out, write_results};
-use super::stack::settings;
+use super::stack::{settings, systems};
+use super::sweep::sweep;
 use super::workload::workload;
 use crate::args::CompareArgs;
 use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
-use imbrex_sim::experiment::{Batch, Case};
-use imbrex_stack::{StackConfig, check_series, check_taken, compared};
-use std::collections::BTreeMap;
+use imbrex_sim::experiment::{Batch, Case, parameters};
+use imbrex_stack::{StackConfig, check_series, compared};
 
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
@@ -40,37 +40,34 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let settings = settings(&args.set)?;
     let names: Vec<String> = match args.systems.is_empty() {
         true => compared().map(str::to_string).collect(),
-        false => args.systems.clone(),
+        false => systems(&args.systems)?,
     };
-    if workload.is_stream() && names.len() > 1 {
+    let mut bases = Vec::new();
+    for name in names {
+        let mut config = StackConfig::load(&name, &[])?;
+        if let Some(size) = &args.size {
+            config.size = Some(Size(parse_size(size)?));
+        }
+        bases.push((name, config));
+    }
+    let swept = sweep(&args.sweep, bases.len())?.stacks(&bases, &settings)?;
+    if workload.is_stream() && swept.len() > 1 {
         return Err(format!(
             "--trace -: standard input can be read once, and {} systems are to be compared: give a \
              file, or one system",
-            names.len()
+            swept.len()
         )
         .into());
     }
-    let mut configs = names
-        .iter()
-        .map(|name| StackConfig::load(name, &settings))
-        .collect::<Result<Vec<_>, _>>()?;
-    if let Some(size) = &args.size {
-        let size = Size(parse_size(size)?);
-        for config in &mut configs {
-            config.size = Some(size);
-        }
-    }
-    for setting in &settings {
-        check_taken(setting, configs.iter(), "no compared stack")?;
-    }
-    check_series(&args.series, configs.iter())?;
+    let configs = || swept.iter().map(|(config, _)| config);
+    check_series(&args.series, configs())?;
     // As the paper did: a write-only comparison replays no reads, in any of the stacks.
-    replay.drop_reads = configs.iter().any(StackConfig::is_write_only);
-    let cases = configs
+    replay.drop_reads = configs().any(StackConfig::is_write_only);
+    let cases = swept
         .into_iter()
-        .map(|config| Case {
+        .map(|(config, point)| Case {
             config,
-            parameters: BTreeMap::new(),
+            parameters: parameters(&point),
             replay,
             series: args.series.clone(),
             events: vec![],

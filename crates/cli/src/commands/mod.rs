@@ -22,6 +22,7 @@ pub mod reproduce;
 pub mod run;
 pub mod serve;
 pub mod stack;
+mod sweep;
 pub mod systems;
 pub mod trace;
 mod workload;

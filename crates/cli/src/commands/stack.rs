@@ -2,11 +2,52 @@
 
 use crate::failure::Failure;
 use imbrex_drives::toml_error::{listed, nearest};
-use imbrex_stack::{NodeConfig, Setting, StackConfig, check_taken};
+use imbrex_stack::{NodeConfig, Setting, StackConfig, check_taken, ready_made};
+
+/// Ready-made stacks that `all` leaves out: what others do, over a day of requests.
+const ARCHIVE: &str = "-archive";
 
 /// The settings of `--set`.
 pub fn settings(texts: &[String]) -> Result<Vec<Setting>, Failure> {
     Ok(texts.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>()?)
+}
+
+/// The stacks that `--systems` names: `all` and patterns with `*` stand for ready-made ones.
+pub fn systems(names: &[String]) -> Result<Vec<String>, Failure> {
+    let mut systems: Vec<String> = Vec::new();
+    for name in names {
+        let found: Vec<&str> = match name.as_str() {
+            "all" => ready_made().filter(|known| !known.ends_with(ARCHIVE)).collect(),
+            pattern if pattern.contains('*') => {
+                ready_made().filter(|known| matches(pattern, known)).collect()
+            }
+            name => vec![name],
+        };
+        if found.is_empty() {
+            let known: Vec<&str> = ready_made().collect();
+            return Err(format!(
+                "--systems {name}: no ready-made stack has such a name; accepted: a pattern of some of {}",
+                listed(&known)
+            )
+            .into());
+        }
+        // One that two patterns name runs once; one that is written twice is compared with itself.
+        let is_pattern = found.len() > 1 || found[0] != name;
+        let is_new = |known: &&str| !is_pattern || !systems.iter().any(|other| other == known);
+        let new: Vec<String> = found.into_iter().filter(is_new).map(str::to_string).collect();
+        systems.extend(new);
+    }
+    Ok(systems)
+}
+
+/// Whether a name is like a pattern, in which `*` stands for any characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => name.strip_prefix(start).is_some_and(|left| {
+            (0..=left.len()).any(|at| left.is_char_boundary(at) && matches(rest, &left[at..]))
+        }),
+    }
 }
 
 /// The one stack that a command is about, each of its settings applied to a node it has.
@@ -42,4 +83,22 @@ pub fn check_nodes(config: &StackConfig, settings: &[Setting]) -> Result<(), Fai
 pub fn refuse_unservable(config: &StackConfig) -> Result<(), Failure> {
     let reason = config.node.iter().find_map(NodeConfig::refused_by_serving);
     reason.map_or(Ok(()), |reason| Err(reason.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_name_ready_made_stacks() {
+        assert!(matches("pore*", "pore") && matches("*", "lru") && matches("p*-c*", "pore-cf"));
+        assert!(!matches("pore-*", "pore") && !matches("*x", "pore"));
+        let of =
+            |names: &[&str]| systems(&names.iter().map(|it| it.to_string()).collect::<Vec<_>>());
+        let named = of(&["pore-?f", "pore", "pore", "pore-c*", "pore-*f"]).expect("names");
+        assert_eq!(named, ["pore-?f", "pore", "pore", "pore-cf", "pore-pf"]);
+        let all = of(&["all"]).expect("all");
+        assert!(all.len() > 20 && !all.iter().any(|name| name.ends_with("-archive")));
+        assert!(of(&["x*"]).is_err());
+    }
 }

@@ -6,7 +6,7 @@ use super::experiment::{Experiment, WorkloadConfig};
 use super::footprints::Footprints;
 use super::kept::Wanted;
 use super::run::{Case, RunError, Task, report_of};
-use super::sweep::Point;
+use super::sweep::{Point, parameters};
 use super::tasks::{Watch, make_all};
 use super::workload::Workload;
 use imbrex_report::{FormTable, Report, Run, WorkloadKind};
@@ -328,14 +328,6 @@ fn prepare(
         });
     }
     Ok(Prepared { seed: seed.unwrap_or(experiment.seed), workloads, form })
-}
-
-/// Swept values as reports hold them.
-fn parameters<'a>(
-    point: impl Iterator<Item = (&'a String, &'a toml::Value)>,
-) -> BTreeMap<String, serde_json::Value> {
-    let json = |value| serde_json::to_value(value).expect("TOML values are JSON");
-    point.map(|(key, value)| (key.clone(), json(value))).collect()
 }
 
 /// All that a run depends on.

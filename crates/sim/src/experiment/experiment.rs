@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 /// Combinations of values of a sweep at most: days of runs, not a mistake in a list of values.
-const SWEEP_POINTS_MAX: usize = 10_000;
+pub const SWEEP_POINTS_MAX: usize = 10_000;
 
 /// Workloads, systems and settings to be run together, and what a paper states of them.
 #[derive(Clone, Debug, Deserialize)]

@@ -27,7 +27,9 @@ pub use bound::{Bound, BoundOptions, ReadBound, Room};
 pub use closed_form::{ClosedForm, Form};
 pub use events::{EventCommand, EventConfig};
 pub use execute::{Found, Left, Outcome, WorkloadOutcome, execute};
-pub use experiment::{Analysis, DirectWriteConfig, Experiment, FitConfig, WorkloadConfig};
+pub use experiment::{
+    Analysis, DirectWriteConfig, Experiment, FitConfig, SWEEP_POINTS_MAX, WorkloadConfig,
+};
 pub use heads::HeadsConfig;
 pub use kept::{KEPT_BYTES_MAX, Kept, Wanted};
 pub use member_movement::MovementConfig;
@@ -35,7 +37,7 @@ pub use movement_analysis::MovementAnalysis;
 pub use reproduce::{Figure, figures};
 pub use run::{Batch, Case, RunError, Task};
 pub use stated::{Comparison, Over, Row, Stated, StatedValue};
-pub use sweep::{Point, SweptStack, points};
+pub use sweep::{Point, Sweep, SweptStack, parameters, points};
 pub use tasks::Watch;
 pub use workload::Workload;
 pub(crate) use workload::{NEVER, Until};

@@ -29,6 +29,85 @@ pub fn points(sweep: &BTreeMap<String, Vec<toml::Value>>) -> Vec<Point> {
     points
 }
 
+/// Swept values as reports hold them.
+pub fn parameters<'a>(
+    point: impl IntoIterator<Item = (&'a String, &'a toml::Value)>,
+) -> BTreeMap<String, serde_json::Value> {
+    let json = |value| serde_json::to_value(value).expect("TOML values are JSON");
+    point.into_iter().map(|(key, value)| (key.clone(), json(value))).collect()
+}
+
+/// Stacks to be run at every combination of values of some keys.
+pub struct Sweep<'a> {
+    /// The combinations. Each key is that of a node, or several with commas between them.
+    pub points: Vec<Point>,
+    /// Where they are stated, for errors.
+    pub origin: String,
+    /// True of a key that is swept and of no node.
+    pub is_of_no_node: &'a dyn Fn(&str) -> bool,
+    /// What to call it when no stack has a key.
+    pub nobody: &'a str,
+}
+
+impl Sweep<'_> {
+    /// Every stack with its file at every point, a stack at a time, with those of the swept keys whose node it
+    /// has. A stack that lacks the node of a swept key runs once for all values of it. The swept settings go
+    /// over `settings`.
+    ///
+    /// # Errors
+    /// When a setting or a swept key is wrong, or of no stack.
+    pub fn stacks(
+        &self,
+        bases: &[(String, StackConfig)],
+        settings: &[Setting],
+    ) -> Result<Vec<(StackConfig, Point)>, ConfigError> {
+        let mut stacks: Vec<(StackConfig, Point)> = Vec::new();
+        for (file, base) in bases {
+            let first = stacks.len();
+            for point in &self.points {
+                let mut all = settings.to_vec();
+                for (key, value) in point {
+                    all.extend(self.settings_of(key, value)?);
+                }
+                let config = base.clone().with(file, &all)?;
+                let mut own = Point::new();
+                for (key, value) in point {
+                    let mut swept = self.settings_of(key, value)?.into_iter();
+                    if swept.any(|setting| config.takes(&setting))
+                        || keys_of(key).any(self.is_of_no_node)
+                    {
+                        own.insert(key.clone(), value.clone());
+                    }
+                }
+                if !stacks[first..].iter().any(|(_, point)| *point == own) {
+                    stacks.push((config, own));
+                }
+            }
+        }
+        let mut given = settings.to_vec();
+        for (key, value) in self.points.first().into_iter().flatten() {
+            given.extend(self.settings_of(key, value)?);
+        }
+        for setting in &given {
+            check_taken(setting, stacks.iter().map(|(config, _)| config), self.nobody)?;
+        }
+        Ok(stacks)
+    }
+
+    /// The settings of nodes of a swept key.
+    fn settings_of(&self, keys: &str, value: &toml::Value) -> Result<Vec<Setting>, ConfigError> {
+        keys_of(keys)
+            .filter(|key| !(self.is_of_no_node)(key))
+            .map(|key| Setting::of(key, value.clone(), &self.origin))
+            .collect()
+    }
+}
+
+/// The keys of a swept key.
+fn keys_of(keys: &str) -> impl Iterator<Item = &str> {
+    keys.split(',').map(str::trim)
+}
+
 /// A stack with the swept settings that it was given.
 #[derive(Clone, Debug)]
 pub struct SweptStack {
@@ -69,15 +148,6 @@ impl Experiment {
         sweep
     }
 
-    /// The settings of nodes of a swept key, which may be several keys with commas between them.
-    fn swept_settings(&self, keys: &str, value: &toml::Value) -> Result<Vec<Setting>, ConfigError> {
-        let origin = format!("{}: [sweep]", self.file);
-        let keys = keys.split(',').map(str::trim);
-        keys.filter(|key| self.movement_key(key).is_none())
-            .map(|key| Setting::of(key, value.clone(), &origin))
-            .collect()
-    }
-
     /// The key of `[movement]` that a swept key stands for, if the experiment has that table.
     fn movement_key<'a>(&self, key: &'a str) -> Option<&'a str> {
         self.movement.as_ref()?;
@@ -116,42 +186,18 @@ impl Experiment {
     /// # Errors
     /// When a stack, a setting or a swept key is wrong.
     pub fn stacks(&self, more: &[Setting]) -> Result<Vec<SweptStack>, ConfigError> {
-        let settings = self.settings(more)?;
-        let points = points(&self.stack_sweep());
-        let mut stacks: Vec<SweptStack> = Vec::new();
-        for (file, base) in self.base_stacks()? {
-            let first = stacks.len();
-            for point in &points {
-                let mut all = settings.clone();
-                for (key, value) in point {
-                    all.extend(self.swept_settings(key, value)?);
-                }
-                let config = base.clone().with(&file, &all)?;
-                let mut own = Point::new();
-                for (key, value) in point {
-                    let mut swept = self.swept_settings(key, value)?.into_iter();
-                    let mut keys = key.split(',').map(str::trim);
-                    if swept.any(|setting| config.takes(&setting))
-                        || keys.any(|key| self.movement_key(key).is_some())
-                    {
-                        own.insert(key.clone(), value.clone());
-                    }
-                }
-                if !stacks[first..].iter().any(|stack| stack.point == own) {
-                    let movement = self.movement_at(&own)?;
-                    stacks.push(SweptStack { config, point: own, movement });
-                }
-            }
-        }
-        let keys = points.first().into_iter().flatten();
-        let mut given = settings.clone();
-        for (key, value) in keys {
-            given.extend(self.swept_settings(key, value)?);
-        }
-        let configs = || stacks.iter().map(|stack| &stack.config);
-        for setting in &given {
-            check_taken(setting, configs(), "no stack of the experiment")?;
-        }
+        let sweep = Sweep {
+            points: points(&self.stack_sweep()),
+            origin: format!("{}: [sweep]", self.file),
+            is_of_no_node: &|key| self.movement_key(key).is_some(),
+            nobody: "no stack of the experiment",
+        };
+        let swept = sweep.stacks(&self.base_stacks()?, &self.settings(more)?)?;
+        let with_movement = |(config, point): (StackConfig, Point)| -> Result<_, ConfigError> {
+            Ok(SweptStack { movement: self.movement_at(&point)?, config, point })
+        };
+        let stacks: Result<Vec<_>, ConfigError> = swept.into_iter().map(with_movement).collect();
+        let stacks = stacks?;
         self.check_models(&stacks)?;
         Ok(stacks)
     }
