@@ -21,7 +21,11 @@ impl Report {
     /// File names and contents: a summary of the runs, one file a figure, the counters of the nodes, then
     /// the tables of kinds of node.
     pub fn to_csv(&self) -> Vec<(String, String)> {
-        let mut files = vec![("summary.csv", self.summary()), ("io.csv", self.io())];
+        let mut files = vec![
+            ("results.csv", self.results()),
+            ("summary.csv", self.summary()),
+            ("io.csv", self.io()),
+        ];
         if !self.is_untimed() {
             files.push(("latency.csv", self.latency()));
             files.push(("throughput.csv", self.throughput()));
@@ -378,19 +382,28 @@ fn of_kind(table: &KindTable<'_>) -> String {
 }
 
 /// Columns of the response times of all requests, of the reads and of the writes.
-fn response_columns() -> String {
+pub(super) fn response_columns() -> String {
     let columns = ["response", "read_response", "write_response"].iter().flat_map(|which| {
         ["mean", "p50", "p99", "p99_9", "max"].map(|of| format!("{which}_{of}_ms"))
     });
     columns.collect::<Vec<_>>().join(",")
 }
 
-struct Csv {
-    text: String,
+/// A table that grows cell by cell.
+pub(super) struct Csv {
+    /// What there is of it.
+    pub text: String,
     line_is_empty: bool,
 }
 
+impl Default for Csv {
+    fn default() -> Csv {
+        Csv { text: String::new(), line_is_empty: true }
+    }
+}
+
 impl Csv {
+    /// A table with a header.
     fn new(header: &str) -> Csv {
         Csv { text: format!("{header}\n"), line_is_empty: true }
     }
@@ -402,7 +415,8 @@ impl Csv {
         self.line_is_empty = false;
     }
 
-    fn text(&mut self, value: &str) -> &mut Csv {
+    /// A cell of text.
+    pub fn text(&mut self, value: &str) -> &mut Csv {
         self.separate();
         if value.contains([',', '"', '\n', '\r']) {
             let _ = write!(self.text, "\"{}\"", value.replace('"', "\"\""));
@@ -412,7 +426,8 @@ impl Csv {
         self
     }
 
-    fn number(&mut self, value: Option<f64>) -> &mut Csv {
+    /// A cell of a number, empty where there is none.
+    pub fn number(&mut self, value: Option<f64>) -> &mut Csv {
         self.separate();
         if let Some(value) = value {
             let _ = write!(self.text, "{value}");
@@ -421,7 +436,7 @@ impl Csv {
     }
 
     /// What [`response_columns`] names.
-    fn response_times(&mut self, all_reads_writes: [ResponseTimes; 3]) {
+    pub fn response_times(&mut self, all_reads_writes: [ResponseTimes; 3]) {
         for times in all_reads_writes {
             for value in [times.mean, times.p50, times.p99, times.p99_9, times.max] {
                 self.number(value);
@@ -429,7 +444,8 @@ impl Csv {
         }
     }
 
-    fn integer(&mut self, value: Option<u64>) -> &mut Csv {
+    /// The same of a whole number.
+    pub fn integer(&mut self, value: Option<u64>) -> &mut Csv {
         self.separate();
         if let Some(value) = value {
             let _ = write!(self.text, "{value}");
@@ -437,7 +453,8 @@ impl Csv {
         self
     }
 
-    fn end(&mut self) {
+    /// Ends a row.
+    pub fn end(&mut self) {
         self.text.push('\n');
         self.line_is_empty = true;
     }

@@ -7,9 +7,10 @@ use super::report::Report;
 
 /// Names of all files that a report may be written as, beside those of the tables that kinds of node make
 /// ([`TableOfKind::file`](super::TableOfKind::file)).
-pub const REPORT_FILES: [&str; 18] = [
+pub const REPORT_FILES: [&str; 19] = [
     "report.json",
     "report.html",
+    "results.csv",
     "summary.csv",
     "io.csv",
     "latency.csv",

@@ -23,7 +23,7 @@ pub(super) struct Contest<'a> {
 }
 
 /// The contest of a report, if it has two systems that can be compared. Of several swept settings it
-/// is the one at which the fewest band bytes are written.
+/// is the one at which the fewest band bytes are written, of those that decide something if any does.
 pub(super) fn contest(report: &Report) -> Option<Contest<'_>> {
     let rivals = || {
         report.runs.iter().filter(|run| {
@@ -42,7 +42,10 @@ pub(super) fn contest(report: &Report) -> Option<Contest<'_>> {
         let conventional = report.runs.iter().find(|run| is_conventional(run));
         (!std::ptr::eq(best, reference)).then_some(Contest { reference, best, rival, conventional })
     });
-    contests.min_by_key(|contest| contest.best.rewrites.band_bytes_written)
+    contests.min_by_key(|contest| {
+        let decides = contest.reference.rewrites.bands_rewritten >= REWRITES_CONCLUSIVE_MIN;
+        (!decides, contest.best.rewrites.band_bytes_written)
+    })
 }
 
 /// The swept settings of a run but for the system itself, which may be swept too.

@@ -88,7 +88,7 @@ impl Report {
             }
         }
         text.push('\n');
-        for line in self.notices() {
+        for line in self.notices().chain(self.knees()) {
             text.push_str(&wrapped(&line));
         }
         text + &wrapped(&self.headline())

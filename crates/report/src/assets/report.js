@@ -35,6 +35,13 @@
   for (const { reader, unit, strips } of data.charts) {
     readers[reader] = overTime(strips, (v) => unit === "bytes" ? bytes(v) : number(v) + (unit === "number" ? "" : " " + unit));
   }
+  for (const { reader, unit, axis, values, lines } of data.swept ?? []) {
+    readers[reader] = (at) => {
+      const i = Math.round(at);
+      return [axis + " = " + values[i], lines.filter((line) => line.values[i] !== null)
+        .map((line) => [line.name, number(line.values[i]) + (unit ? " " + unit : ""), colour(line.index)])];
+    };
+  }
   page.readPlots((plot, at) => readers[plot.dataset.reader](at, plot.closest("section")));
   page.paintMaps(data.runs.map((run) => run.heat), (map) => one("select", map).value, {
     axis: "time",

@@ -8,6 +8,7 @@ use super::super::series::Series;
 use super::activities;
 use super::lines::{Strip, total_mib_per_s};
 use super::phases;
+use super::swept::{self, SweptChart};
 use super::tables::charts;
 use crate::page::{PackedHeatMap, json_in_page};
 
@@ -16,6 +17,9 @@ struct Embedded<'a> {
     runs: Vec<EmbeddedRun<'a>>,
     /// The charts of tables over time.
     charts: Vec<EmbeddedChart>,
+    /// Those over swept keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    swept: Vec<SweptChart>,
 }
 
 #[derive(Serialize)]
@@ -73,7 +77,8 @@ pub(super) fn embedded(report: &Report) -> String {
         strips: chart.strips.into_iter().map(embedded_strip).collect(),
     });
     let charts = charts.chain(rebuilds).chain(activities);
-    json_in_page(&Embedded { runs: runs.collect(), charts: charts.collect() })
+    let swept = swept::charts(report);
+    json_in_page(&Embedded { runs: runs.collect(), charts: charts.collect(), swept })
 }
 
 fn embedded_strip(strip: Strip) -> EmbeddedStrip {

@@ -12,6 +12,7 @@ mod heads;
 mod lines;
 mod phases;
 mod sections;
+mod swept;
 mod tables;
 mod windows;
 
@@ -27,6 +28,7 @@ impl Report {
         sections::header(self, &mut body);
         sections::cards(self, &mut body);
         sections::comparison(self, &mut body);
+        swept::over_keys(self, &mut body);
         body.push_str("<div class=\"two\">\n");
         if !self.is_untimed() {
             bars::io_time(self, &mut body);

@@ -126,6 +126,11 @@ pub fn line(canvas: &Canvas<'_>, points: &[(i32, i32)], colour: RGBColor, width:
     canvas.draw(&PathElement::new(points.to_vec(), style)).expect(IN_MEMORY);
 }
 
+/// Marks a point.
+pub fn dot(canvas: &Canvas<'_>, at: (i32, i32), colour: RGBColor) {
+    canvas.draw(&Circle::new(at, 3 * SCALE, colour.filled())).expect(IN_MEMORY);
+}
+
 /// A label of an axis.
 pub fn text(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos) {
     label_in(canvas, label, at, anchor, MUTED);

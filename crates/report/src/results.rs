@@ -1,0 +1,74 @@
+//! One tidy table: a row for each run, a column for each swept key and each figure, its unit in its name.
+
+use super::csv::{Csv, response_columns};
+use super::report::{Report, Run};
+use super::swept::text_of;
+use serde::Serialize;
+
+/// A column of whole numbers.
+type Count = (&'static str, fn(&Run) -> Option<u64>);
+/// A column of other numbers.
+type Number = (&'static str, fn(&Run) -> Option<f64>);
+
+const COUNTS: [Count; 10] = [
+    ("requests", |run| Some(run.host.requests)),
+    ("read_blocks", |run| Some(run.host.read_blocks)),
+    ("write_blocks", |run| Some(run.host.write_blocks)),
+    ("capacity_blocks", |run| run.cache.capacity_blocks),
+    ("read_hits", |run| run.cache.capacity_blocks.map(|_| run.hits.read_hits)),
+    ("write_hits", |run| run.cache.capacity_blocks.map(|_| run.hits.write_hits)),
+    ("dirty_blocks_left", |run| run.cache.capacity_blocks.map(|_| run.cache.dirty_blocks_left)),
+    ("footprint_bytes", |run| run.inputs.footprint_bytes),
+    ("bands_rewritten", |run| run.log.bands.map(|_| run.rewrites.bands_rewritten)),
+    ("band_bytes_written", |run| run.log.bands.map(|_| run.rewrites.band_bytes_written)),
+];
+
+const NUMBERS: [Number; 7] = [
+    ("read_hit_ratio", |run| run.cache.capacity_blocks.and(run.hits.read_hit_ratio)),
+    ("write_hit_ratio", |run| run.cache.capacity_blocks.and(run.hits.write_hit_ratio)),
+    ("write_amplification_host", |run| run.rewrites.write_amplification.host),
+    ("persistent_cache_full_s", |run| run.time(run.log.persistent_cache_full_s)),
+    ("io_time_s", |run| run.time(run.costs.io_time_s.total)),
+    ("seek_time_s", |run| run.time(run.costs.seek_time_s)),
+    ("finish_s", |run| run.time(run.costs.finish_s)),
+];
+
+/// The word that a document has for a value.
+fn word(value: impl Serialize) -> String {
+    serde_json::to_value(value).map_or_else(|_| String::new(), |value| text_of(&value))
+}
+
+impl Report {
+    /// The table as CSV. What a run does not have is empty.
+    pub(super) fn results(&self) -> String {
+        let keys = self.swept_keys();
+        let own = ["run", "workload", "workload_kind", "workload_sha256", "seed", "system"];
+        let figures =
+            COUNTS.iter().map(|(name, _)| *name).chain(NUMBERS.iter().map(|(name, _)| *name));
+        let columns: Vec<&str> =
+            own.into_iter().chain(keys.iter().copied()).chain(figures).collect();
+        let mut csv = Csv::default();
+        // A key that is several keys has commas.
+        columns.iter().for_each(|column| _ = csv.text(column));
+        response_columns().split(',').for_each(|column| _ = csv.text(column));
+        csv.end();
+        for run in &self.runs {
+            csv.text(&run.label()).text(&self.workload.path).text(&word(self.workload.kind));
+            csv.text(self.workload.sha256.as_deref().unwrap_or_default());
+            csv.integer(Some(self.seed)).text(&run.system);
+            for key in &keys {
+                csv.text(&run.parameters.get(*key).map(text_of).unwrap_or_default());
+            }
+            COUNTS.iter().for_each(|(_, value)| _ = csv.integer(value(run)));
+            NUMBERS.iter().for_each(|(_, value)| _ = csv.number(value(run)));
+            let costs = &run.costs;
+            csv.response_times([
+                costs.response_ms,
+                costs.read_response_ms,
+                costs.write_response_ms,
+            ]);
+            csv.end();
+        }
+        csv.text
+    }
+}
