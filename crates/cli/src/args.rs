@@ -203,6 +203,9 @@ pub struct CompareArgs {
     /// bound`)
     #[arg(long, conflicts_with_all = ["open_loop", "streams"])]
     pub bound: bool,
+    /// Print the experiment file (`imbrex run FILE`) that makes these runs, and run nothing
+    #[arg(long, conflicts_with_all = ["json", "out"])]
+    pub print_experiment: bool,
     /// Count alone, over disks that answer at once: the counters of a replay back to back, and no times
     #[arg(long, conflicts_with_all = ["open_loop", "streams", "series"])]
     pub untimed: bool,

@@ -1,8 +1,9 @@
 //! `imbrex compare`.
 
 use super::outputs::{batch_jobs, check_out, write_results};
+use super::print_experiment::print_experiment;
 use super::stack::{settings, systems};
-use super::sweep::sweep;
+use super::sweep::{sweep, swept_values};
 use super::workload::workload;
 use crate::args::CompareArgs;
 use crate::commit::commit;
@@ -42,6 +43,11 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         true => compared().map(str::to_string).collect(),
         false => systems(&args.systems)?,
     };
+    let swept_values = swept_values(&args.sweep)?;
+    if args.print_experiment {
+        super::console::emit(&print_experiment(args, &names, &settings, &swept_values)?);
+        return Ok(());
+    }
     let mut bases = Vec::new();
     for name in names {
         let mut config = StackConfig::load(&name, &[])?;
@@ -50,7 +56,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         }
         bases.push((name, config));
     }
-    let swept = sweep(&args.sweep, bases.len())?.stacks(&bases, &settings)?;
+    let swept = sweep(&swept_values, bases.len())?.stacks(&bases, &settings)?;
     if workload.is_stream() && swept.len() > 1 {
         return Err(format!(
             "--trace -: standard input can be read once, and {} systems are to be compared: give a \

@@ -16,6 +16,7 @@ pub mod members;
 mod outputs;
 mod page_file;
 pub mod place;
+mod print_experiment;
 pub mod reliability;
 pub mod replace;
 pub mod reproduce;

@@ -5,9 +5,12 @@ use imbrex_sim::experiment::{SWEEP_POINTS_MAX, Sweep, points};
 use imbrex_stack::Setting;
 use std::collections::BTreeMap;
 
-/// What is swept over so many stacks: one point without any key where nothing is.
-pub fn sweep(texts: &[String], stacks: usize) -> Result<Sweep<'static>, Failure> {
-    let mut swept: BTreeMap<String, Vec<toml::Value>> = BTreeMap::new();
+/// What is swept: the values of each key.
+pub type Swept = BTreeMap<String, Vec<toml::Value>>;
+
+/// The values of `--sweep`.
+pub fn swept_values(texts: &[String]) -> Result<Swept, Failure> {
+    let mut swept = Swept::new();
     for text in texts {
         let (key, values) = key_and_values(text)?;
         if swept.insert(key.clone(), values).is_some() {
@@ -16,6 +19,11 @@ pub fn sweep(texts: &[String], stacks: usize) -> Result<Sweep<'static>, Failure>
             );
         }
     }
+    Ok(swept)
+}
+
+/// What is swept over so many stacks: one point without any key where nothing is.
+pub fn sweep(swept: &Swept, stacks: usize) -> Result<Sweep<'static>, Failure> {
     let runs = swept.values().map(Vec::len).fold(stacks, usize::saturating_mul);
     if runs > SWEEP_POINTS_MAX {
         return Err(format!(
@@ -24,7 +32,7 @@ pub fn sweep(texts: &[String], stacks: usize) -> Result<Sweep<'static>, Failure>
         .into());
     }
     Ok(Sweep {
-        points: points(&swept),
+        points: points(swept),
         origin: "--sweep".to_string(),
         is_of_no_node: &|_| false,
         nobody: "no compared stack",

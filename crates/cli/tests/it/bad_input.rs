@@ -242,6 +242,43 @@ fn counting_alone_has_no_queue_and_no_time() {
 }
 
 #[test]
+fn a_bad_sweep_or_pattern_names_what_is_wrong() {
+    let form = "accepted: NODE.KEY=A,B,C, such as cache.capacity=1%,2%,5%";
+    for (given, what) in [
+        ("cache.capacity", "there are no values"),
+        ("cache.capacity=1%,", "a value is empty"),
+        ("capacity=1%", "the key is of no node"),
+        ("cache.capacity=1%,2%,1%", "\"1%\" is there twice"),
+    ] {
+        assert_eq!(
+            of_options(&format!("--sweep {given}")),
+            format!("--sweep {given}: {what}; {form}")
+        );
+    }
+    assert_eq!(
+        of_options("--sweep cache.capacity=1% --sweep cache.capacity=2%"),
+        "--sweep cache.capacity=2%: `cache.capacity` is swept twice; accepted: a key once"
+    );
+    assert!(
+        of_options("--systems lru --sweep log.capacity=1%,2%")
+            .starts_with("--sweep log.capacity: no compared stack has a node `log`")
+    );
+    let many = (0..101).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
+    assert_eq!(
+        of_options(&format!("--systems lru --sweep cache.a={many} --sweep cache.b={many}")),
+        "--sweep: 10201 runs of 1 systems; accepted: at most 10000"
+    );
+    assert!(
+        of_options("--systems q*")
+            .starts_with("--systems q*: no ready-made stack has such a name; accepted: ")
+    );
+    assert_eq!(
+        of_options("--print-experiment --untimed"),
+        "--print-experiment with --untimed: an experiment file has no key for it; accepted: without --untimed"
+    );
+}
+
+#[test]
 fn a_command_called_wrongly_ends_with_status_2() {
     let folder = tempfile::tempdir().expect("a folder");
     for (arguments, part) in [

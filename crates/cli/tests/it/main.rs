@@ -45,6 +45,7 @@ mod served;
 #[allow(dead_code)]
 #[path = "../../../serve/tests/it/support.rs"]
 mod support;
+mod sweep;
 mod tidy;
 mod tidy_reference;
 mod trace_info;

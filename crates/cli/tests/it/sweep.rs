@@ -1,0 +1,123 @@
+//! `compare --sweep`: which runs it makes, what it writes, and the experiment file that makes the same.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn imbrex(folder: &Path, arguments: &str) -> Output {
+    let run = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .output()
+        .expect("the command starts");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(0), "{arguments}: {said}");
+    run
+}
+
+fn text(output: Output) -> String {
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The runs of a report, without what they cost the machine.
+fn runs(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).expect("a report");
+    let mut report: Value = serde_json::from_str(&text).expect("JSON");
+    let runs = report["runs"].as_array_mut().expect("runs");
+    for run in &mut *runs {
+        run.as_object_mut().expect("a run").remove("simulation");
+    }
+    runs.clone()
+}
+
+const OPTIONS: &str = "--trace synthetic:uniform-random-write/200 --seed 3 --systems lru,smr-only,pore-*f \
+                       --sweep cache.capacity=2%,20MiB --set translation.update=in-place";
+
+#[test]
+fn a_sweep_runs_each_stack_that_has_the_key_at_each_value() {
+    let folder = tempfile::tempdir().expect("a folder");
+    imbrex(folder.path(), &format!("compare {OPTIONS} --out swept"));
+    let swept = runs(&folder.path().join("swept/report.json"));
+    let of = |run: &Value| {
+        let capacity = run["parameters"].get("cache.capacity").map(|it| it.as_str().expect("text"));
+        (run["system"].as_str().expect("a name").to_string(), capacity.map(str::to_string))
+    };
+    let row =
+        |system: &str, capacity: Option<&str>| (system.to_string(), capacity.map(str::to_string));
+    let expected = [
+        row("lru", Some("2%")),
+        row("lru", Some("20MiB")),
+        row("smr-only", None),
+        row("pore-cf", Some("2%")),
+        row("pore-cf", Some("20MiB")),
+        row("pore-pf", Some("2%")),
+        row("pore-pf", Some("20MiB")),
+    ];
+    assert_eq!(swept.iter().map(of).collect::<Vec<_>>(), expected);
+    assert_eq!(swept[1]["capacity_blocks"], 5120);
+
+    // A run of a sweep is the run of its setting alone.
+    let alone = "compare --trace synthetic:uniform-random-write/200 --seed 3 --systems lru --set cache.capacity=20MiB \
+                 --set translation.update=in-place --out alone";
+    imbrex(folder.path(), alone);
+    let mut in_sweep = swept[1].clone();
+    in_sweep["parameters"] = Value::Object(serde_json::Map::new());
+    assert_eq!(runs(&folder.path().join("alone/report.json")), [in_sweep]);
+
+    let table = std::fs::read_to_string(folder.path().join("swept/results.csv")).expect("results");
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 1 + expected.len());
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{table}");
+    let column = |name: &str| rows[0].iter().position(|it| *it == name).expect("a column");
+    let cell = |row: usize, name: &str| rows[row][column(name)];
+    assert_eq!((cell(2, "cache.capacity"), cell(2, "capacity_blocks")), ("20MiB", "5120"));
+    assert_eq!(
+        (cell(3, "cache.capacity"), cell(3, "write_hits"), cell(3, "system")),
+        ("", "", "smr-only")
+    );
+    for (at, run) in swept.iter().enumerate() {
+        let figure = |value: &Value| value.to_string();
+        assert_eq!(cell(at + 1, "bands_rewritten"), figure(&run["bands_rewritten"]));
+        assert_eq!(cell(at + 1, "finish_s"), figure(&run["finish_s"]));
+        assert_eq!(
+            cell(at + 1, "write_response_p99_9_ms"),
+            figure(&run["write_response_ms"]["p99_9"])
+        );
+    }
+    let page = std::fs::read_to_string(folder.path().join("swept/report.html")).expect("a page");
+    assert!(
+        page.contains("<h2>Over cache.capacity</h2>")
+            && page.contains("I/O time over cache.capacity")
+    );
+}
+
+#[test]
+fn the_printed_experiment_makes_the_same_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = format!(
+        "{OPTIONS} --sweep cache.mode=write-only,read-write --queue-depth 4 --limit 900 --size 64GiB"
+    );
+    imbrex(folder.path(), &format!("compare {options} --out compared"));
+    let file = text(imbrex(folder.path(), &format!("compare {options} --print-experiment")));
+    std::fs::write(folder.path().join("e.toml"), file).expect("a file");
+    imbrex(folder.path(), "run e.toml --out run");
+    let compared = runs(&folder.path().join("compared/report.json"));
+    assert_eq!(compared.len(), 13);
+    assert_eq!(compared, runs(&folder.path().join("run/report.json")));
+}
+
+#[test]
+fn all_systems_run_in_one_comparison() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let command = "compare --trace synthetic:one-block/20000 --systems all --json";
+    let report: Value = serde_json::from_str(&text(imbrex(folder.path(), command))).expect("JSON");
+    let systems: Vec<&str> = report["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .filter_map(|run| run["system"].as_str())
+        .collect();
+    for wanted in ["cmr-only", "pore", "ride", "hwsr", "raid4smr", "idler", "split"] {
+        assert!(systems.contains(&wanted), "{wanted} is not among {systems:?}");
+    }
+}
