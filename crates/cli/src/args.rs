@@ -181,8 +181,8 @@ pub struct CompareArgs {
     /// absent
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     pub systems: Vec<String>,
-    /// Set a key of a node in every stack that has the node
-    #[arg(long, value_name = "NODE.KEY=VALUE")]
+    /// Set a key of a node in every stack that has the node, or in one of the stacks
+    #[arg(long, value_name = "[STACK:]NODE.KEY=VALUE")]
     pub set: Vec<String>,
     /// Run each stack that has the node with each of these values of a key. With several of these options, at every
     /// combination of their values

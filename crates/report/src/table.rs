@@ -14,6 +14,9 @@ const LABEL_CHARS_MAX: usize = 26;
 /// Names are not cut shorter than this.
 const LABEL_CHARS_MIN: usize = 8;
 
+/// Names of so many characters tell the ready-made stacks apart.
+const LABEL_CHARS_TELLING: usize = 16;
+
 /// Columns that only a stack with bands or a write-back cache fills.
 const BAND_COLUMNS: std::ops::Range<usize> = 1..5;
 
@@ -65,11 +68,24 @@ impl Report {
     pub fn to_table(&self, style: TableStyle) -> String {
         let mut columns = self.columns();
         let mut lines = laid_out(&columns);
-        let excess = width_of(&lines).saturating_sub(LINE_CHARS_MAX);
-        if excess > 0 && self.has_segments() {
-            // Only with the columns about segments can a table be too wide; names then give way.
-            let widest = (columns[0].cells.iter()).map(|label| label.chars().count()).max();
-            let chars = widest.unwrap_or(0).saturating_sub(excess);
+        // Only with the columns about segments can a table be too wide. Those that say how segments are rewritten
+        // give way to names, and then names do.
+        let widest = |columns: &[TableColumn]| {
+            columns[0].cells.iter().map(|label| label.chars().count()).max().unwrap_or(0)
+        };
+        let excess_of = |lines: &[String]| width_of(lines).saturating_sub(LINE_CHARS_MAX);
+        let is_telling = |columns: &[TableColumn], lines: &[String]| {
+            widest(columns).saturating_sub(excess_of(lines))
+                >= widest(columns).min(LABEL_CHARS_TELLING)
+        };
+        if self.has_segments() && !is_telling(&columns, &lines) {
+            let details = &SEGMENT_METRICS[1..];
+            columns.retain(|column| !details.iter().any(|metric| metric.header == column.header));
+            lines = laid_out(&columns);
+        }
+        let excess = excess_of(&lines);
+        if excess > 0 {
+            let chars = widest(&columns).saturating_sub(excess);
             for label in &mut columns[0].cells {
                 *label = cut(label, chars.max(LABEL_CHARS_MIN));
             }

@@ -2,7 +2,7 @@
 
 use super::outputs::{batch_jobs, check_out, write_results};
 use super::print_experiment::print_experiment;
-use super::stack::{settings, systems};
+use super::stack::{settings_of_stacks, systems};
 use super::sweep::{sweep, swept_values};
 use super::workload::workload;
 use crate::args::CompareArgs;
@@ -10,7 +10,7 @@ use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
-use imbrex_sim::experiment::{Batch, Case, parameters};
+use imbrex_sim::experiment::{BaseStack, Batch, Case, parameters};
 use imbrex_stack::{StackConfig, check_series, compared};
 
 /// Replays one workload through several stacks.
@@ -38,11 +38,11 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     if args.untimed {
         replay.mode = ReplayMode::Untimed;
     }
-    let settings = settings(&args.set)?;
     let names: Vec<String> = match args.systems.is_empty() {
         true => compared().map(str::to_string).collect(),
         false => systems(&args.systems)?,
     };
+    let (settings, own_settings) = settings_of_stacks(&args.set, &names)?;
     let swept_values = swept_values(&args.sweep)?;
     if args.print_experiment {
         super::console::emit(&print_experiment(args, &names, &settings, &swept_values)?);
@@ -54,7 +54,8 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         if let Some(size) = &args.size {
             config.size = Some(Size(parse_size(size)?));
         }
-        bases.push((name, config));
+        let own = own_settings.iter().filter(|it| it.stack == name).map(|it| it.setting.clone());
+        bases.push(BaseStack { own: own.collect(), file: name, config });
     }
     let swept = sweep(&swept_values, bases.len())?.stacks(&bases, &settings)?;
     if workload.is_stream() && swept.len() > 1 {

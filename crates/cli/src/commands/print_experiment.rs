@@ -95,6 +95,12 @@ fn unstated(args: &CompareArgs) -> Option<&'static str> {
     let given = [
         (args.workload.trace == "-", "--trace -"),
         (args.drive_scale != 1, "--drive-scale"),
+        (
+            args.set
+                .iter()
+                .any(|text| text.split('=').next().is_some_and(|path| path.contains(':'))),
+            "--set of one stack",
+        ),
         (args.bound, "--bound"),
         (args.untimed, "--untimed"),
         (delimiter.is_some(), "--delimiter"),

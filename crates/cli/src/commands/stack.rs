@@ -12,6 +12,40 @@ pub fn settings(texts: &[String]) -> Result<Vec<Setting>, Failure> {
     Ok(texts.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>()?)
 }
 
+/// A setting of one stack of several.
+pub struct OwnSetting {
+    /// The name of the stack.
+    pub stack: String,
+    /// What is set.
+    pub setting: Setting,
+}
+
+/// The settings of `--set` where it may name a stack: those of all stacks, and those of one.
+pub fn settings_of_stacks(
+    texts: &[String],
+    stacks: &[String],
+) -> Result<(Vec<Setting>, Vec<OwnSetting>), Failure> {
+    let (mut of_all, mut of_one) = (Vec::new(), Vec::new());
+    for text in texts {
+        let path = text.split('=').next().unwrap_or_default();
+        // A stack may be a file, whose name may have dots; keys have no colon.
+        let Some((stack, _)) = path.rsplit_once(':') else {
+            of_all.push(Setting::parse(text)?);
+            continue;
+        };
+        if !stacks.iter().any(|known| known == stack) {
+            return Err(format!(
+                "--set {text}: `{stack}` is not compared; accepted: STACK:NODE.KEY=VALUE with one of {}",
+                listed(stacks)
+            )
+            .into());
+        }
+        let setting = Setting::parse(&text[stack.len() + 1..])?;
+        of_one.push(OwnSetting { stack: stack.to_string(), setting });
+    }
+    Ok((of_all, of_one))
+}
+
 /// The stacks that `--systems` names: `all` and patterns with `*` stand for ready-made ones.
 pub fn systems(names: &[String]) -> Result<Vec<String>, Failure> {
     let mut systems: Vec<String> = Vec::new();

@@ -272,6 +272,13 @@ fn a_bad_sweep_or_pattern_names_what_is_wrong() {
         of_options("--systems q*")
             .starts_with("--systems q*: no ready-made stack has such a name; accepted: ")
     );
+    assert!(of_options("--systems lru --set pore:cache.capacity=1%").starts_with(
+        "--set pore:cache.capacity=1%: `pore` is not compared; accepted: STACK:NODE.KEY=VALUE"
+    ));
+    assert!(
+        of_options("--systems lru,smr-only --set smr-only:cache.capacity=1%")
+            .starts_with("--set cache.capacity: no stack `smr-only` has a node `cache`")
+    );
     assert_eq!(
         of_options("--print-experiment --untimed"),
         "--print-experiment with --untimed: an experiment file has no key for it; accepted: without --untimed"

@@ -121,3 +121,15 @@ fn all_systems_run_in_one_comparison() {
         assert!(systems.contains(&wanted), "{wanted} is not among {systems:?}");
     }
 }
+
+#[test]
+fn a_key_can_be_set_in_one_stack_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let command = "compare --trace synthetic:one-block/20000 --systems lru,pore --set pore:cache.capacity=2MiB \
+                   --set cache.capacity=1MiB --json";
+    let report: Value = serde_json::from_str(&text(imbrex(folder.path(), command))).expect("JSON");
+    let of =
+        |at: usize| (&report["runs"][at]["capacity_blocks"], &report["runs"][at]["parameters"]);
+    assert_eq!(of(0), (&256.into(), &serde_json::json!({})));
+    assert_eq!(of(1), (&512.into(), &serde_json::json!({ "cache.capacity": "2MiB" })));
+}

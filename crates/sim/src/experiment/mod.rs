@@ -37,7 +37,7 @@ pub use movement_analysis::MovementAnalysis;
 pub use reproduce::{Figure, figures};
 pub use run::{Batch, Case, RunError, Task};
 pub use stated::{Comparison, Over, Row, Stated, StatedValue};
-pub use sweep::{Point, Sweep, SweptStack, parameters, points};
+pub use sweep::{BaseStack, Point, Sweep, SweptStack, parameters, points};
 pub use tasks::Watch;
 pub use workload::Workload;
 pub(crate) use workload::{NEVER, Until};

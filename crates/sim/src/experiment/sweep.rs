@@ -37,6 +37,16 @@ pub fn parameters<'a>(
     point.into_iter().map(|(key, value)| (key.clone(), json(value))).collect()
 }
 
+/// A stack before anything is set in it.
+pub struct BaseStack {
+    /// The file or the name that it came from, for errors.
+    pub file: String,
+    /// The stack.
+    pub config: StackConfig,
+    /// What is set in this stack alone. It is told beside its name.
+    pub own: Vec<Setting>,
+}
+
 /// Stacks to be run at every combination of values of some keys.
 pub struct Sweep<'a> {
     /// The combinations. Each key is that of a node, or several with commas between them.
@@ -52,25 +62,26 @@ pub struct Sweep<'a> {
 impl Sweep<'_> {
     /// Every stack with its file at every point, a stack at a time, with those of the swept keys whose node it
     /// has. A stack that lacks the node of a swept key runs once for all values of it. The swept settings go
-    /// over `settings`.
+    /// over those of the one stack, and these over `settings`.
     ///
     /// # Errors
     /// When a setting or a swept key is wrong, or of no stack.
     pub fn stacks(
         &self,
-        bases: &[(String, StackConfig)],
+        bases: &[BaseStack],
         settings: &[Setting],
     ) -> Result<Vec<(StackConfig, Point)>, ConfigError> {
         let mut stacks: Vec<(StackConfig, Point)> = Vec::new();
-        for (file, base) in bases {
+        for BaseStack { file, config: base, own: of_it } in bases {
             let first = stacks.len();
             for point in &self.points {
-                let mut all = settings.to_vec();
+                let mut all = [settings, of_it].concat();
                 for (key, value) in point {
                     all.extend(self.settings_of(key, value)?);
                 }
                 let config = base.clone().with(file, &all)?;
-                let mut own = Point::new();
+                let key_of = |it: &Setting| (format!("{}.{}", it.node, it.key), it.value.clone());
+                let mut own: Point = of_it.iter().map(key_of).collect();
                 for (key, value) in point {
                     let mut swept = self.settings_of(key, value)?.into_iter();
                     if swept.any(|setting| config.takes(&setting))
@@ -83,6 +94,10 @@ impl Sweep<'_> {
                     stacks.push((config, own));
                 }
             }
+        }
+        for BaseStack { config, own, .. } in bases {
+            let nobody = format!("no stack `{}`", config.name);
+            own.iter().try_for_each(|it| check_taken(it, [config].into_iter(), &nobody))?;
         }
         let mut given = settings.to_vec();
         for (key, value) in self.points.first().into_iter().flatten() {
@@ -224,14 +239,15 @@ impl Experiment {
     }
 
     /// The stacks as their files state them, but for the size of the device, each with its file.
-    fn base_stacks(&self) -> Result<Vec<(String, StackConfig)>, ConfigError> {
+    fn base_stacks(&self) -> Result<Vec<BaseStack>, ConfigError> {
         let mut stacks = Vec::new();
         for name in self.system_names() {
             let name = match name.ends_with(".toml") {
                 true => self.path_of(&name),
                 false => name,
             };
-            stacks.push((name.clone(), StackConfig::load(&name, &[])?));
+            let config = StackConfig::load(&name, &[])?;
+            stacks.push(BaseStack { file: name, config, own: vec![] });
         }
         if !self.node.is_empty() {
             let config = StackConfig {
@@ -240,10 +256,11 @@ impl Experiment {
                 size: None,
                 node: self.node.clone(),
             };
-            stacks.push((self.file.clone(), config.with(&self.file, &[])?));
+            let config = config.with(&self.file, &[])?;
+            stacks.push(BaseStack { file: self.file.clone(), config, own: vec![] });
         }
-        for (_, stack) in &mut stacks {
-            stack.size = self.size.or(stack.size);
+        for stack in &mut stacks {
+            stack.config.size = self.size.or(stack.config.size);
         }
         Ok(stacks)
     }
