@@ -252,7 +252,7 @@ fn single(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::no_cleaning::NoCleaning;
-    use super::super::report::{DiskUse, ReplayMode, Workload, WorkloadKind};
+    use super::super::report::{DiskUse, ReplayMode};
     use super::super::table::TableStyle;
     use super::*;
 
@@ -269,16 +269,7 @@ mod tests {
     }
 
     fn report(runs: Vec<Run>) -> Report {
-        let workload = Workload {
-            path: "t.csv".into(),
-            kind: WorkloadKind::Captured,
-            requests: 1,
-            sha256: None,
-            format: None,
-            skipped_lines: Default::default(),
-            combination: None,
-        };
-        Report { runs, ..Report::new(7, workload) }
+        Report::of_runs(runs)
     }
 
     #[test]

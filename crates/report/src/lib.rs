@@ -13,6 +13,7 @@ mod event_use;
 mod files;
 mod form_table;
 pub mod format;
+mod hardware;
 mod headline;
 mod heads;
 mod histogram;

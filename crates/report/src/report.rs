@@ -378,6 +378,23 @@ pub struct LatencyCdf {
     pub tail: Vec<f64>,
 }
 
+#[cfg(test)]
+impl Report {
+    /// A report of some trace.
+    pub(super) fn of_runs(runs: Vec<Run>) -> Report {
+        let workload = Workload {
+            path: "t.csv".into(),
+            kind: WorkloadKind::Captured,
+            requests: 1,
+            sha256: None,
+            format: None,
+            skipped_lines: BTreeMap::new(),
+            combination: None,
+        };
+        Report { runs, ..Report::new(7, workload) }
+    }
+}
+
 impl Report {
     /// A report without runs. The program that asked for it sets the commit.
     pub fn new(seed: u64, workload: Workload) -> Report {

@@ -229,7 +229,7 @@ fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ReplayMode, Workload, WorkloadKind};
+    use crate::ReplayMode;
 
     fn run(system: &str, keys: &[(&str, &str)], io_time_s: f64) -> Run {
         let mut run = Run::new(system, ReplayMode::ClosedLoop { depth: 1 });
@@ -240,16 +240,7 @@ mod tests {
     }
 
     fn report(runs: Vec<Run>) -> Report {
-        let workload = Workload {
-            path: "t.csv".into(),
-            kind: WorkloadKind::Captured,
-            requests: 1,
-            sha256: None,
-            format: None,
-            skipped_lines: Default::default(),
-            combination: None,
-        };
-        Report { runs, ..Report::new(1, workload) }
+        Report::of_runs(runs)
     }
 
     #[test]

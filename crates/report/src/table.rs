@@ -153,7 +153,7 @@ impl Report {
     pub(super) fn notices(&self) -> impl Iterator<Item = String> {
         let of_runs = self.no_cleaning_lines().into_iter();
         let of_runs = of_runs.chain(self.event_lines());
-        self.left_line().into_iter().chain(of_runs)
+        self.left_line().into_iter().chain(of_runs).chain(self.hardware_line())
     }
 
     /// Whether rewrites are set beside the least number that any policy needs.
