@@ -9,7 +9,7 @@ DEMO_TRACE ?= workloads/pgbench.imbrex.xz
 DEMO_OUT ?= results/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint bench bench-serve soak build clean rust
+.PHONY: help demo test fmt lint bench bench-serve soak build install clean rust
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -23,6 +23,18 @@ rust:
 
 build: rust ## compile the release binary, target/release/imbrex
 	"$(CARGO)" build --release --locked
+
+PREFIX ?= /usr/local
+SHARE = $(DESTDIR)$(PREFIX)/share
+
+install: build ## install under PREFIX (/usr/local): the program, manual pages, completions of shells
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" \
+	  "$(SHARE)/fish/vendor_completions.d"
+	install -s -m 755 $(IMBREX) "$(DESTDIR)$(PREFIX)/bin/imbrex"
+	$(IMBREX) completions bash > "$(SHARE)/bash-completion/completions/imbrex"
+	$(IMBREX) completions zsh > "$(SHARE)/zsh/site-functions/_imbrex"
+	$(IMBREX) completions fish > "$(SHARE)/fish/vendor_completions.d/imbrex.fish"
+	$(IMBREX) completions --man "$(SHARE)/man/man1"
 
 demo: build ## replay a recorded workload through the eight compared stacks; writes results/demo/report.html
 	$(IMBREX) compare --trace $(DEMO_TRACE) --out $(DEMO_OUT)

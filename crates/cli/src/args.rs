@@ -5,6 +5,7 @@ mod control;
 mod crashtest;
 mod doctor;
 mod drive;
+mod examples;
 mod experiments;
 mod place;
 mod read;
@@ -16,6 +17,7 @@ pub use control::{ControlArgs, NodeCommand};
 pub use crashtest::CrashtestArgs;
 pub use doctor::DoctorArgs;
 pub use drive::{BenchArgs, DriveCommand, FioArgs, FitArgs};
+pub use examples::command;
 pub use experiments::{ReproduceArgs, RunArgs};
 pub use place::PlaceArgs;
 pub use read::ReadArgs;
@@ -84,6 +86,15 @@ pub enum Command {
     Check(CheckArgs),
     /// Cut the power and break disks at many points of a small device, and look for lost data
     Crashtest(CrashtestArgs),
+    /// Print what a shell completes commands by, or write the manual pages
+    Completions {
+        /// The shell
+        #[arg(required_unless_present = "man")]
+        shell: Option<clap_complete::Shell>,
+        /// Write the manual pages into this folder instead
+        #[arg(long, value_name = "DIR", conflicts_with = "shell")]
+        man: Option<PathBuf>,
+    },
 }
 
 /// Where the requests come from.

@@ -6,13 +6,18 @@ mod commit;
 mod failure;
 
 use args::{Cli, Command, DriveCommand};
-use clap::Parser;
+use clap::FromArgMatches;
 use failure::Failure;
 use imbrex_drives::Drive;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| wrong_usage(&error));
+    let mut known = args::command();
+    let parsed = known.try_get_matches_from_mut(std::env::args_os());
+    let parsed = parsed.and_then(|matches| {
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut known))
+    });
+    let cli = parsed.unwrap_or_else(|error| wrong_usage(&error));
     match run(cli.command) {
         Ok(code) => code,
         Err(failure) => {
@@ -44,6 +49,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Serve(args) => return commands::serve::run(&args),
         Command::Control(args) => return commands::control::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args)?,
+        Command::Completions { shell, man } => commands::completions::run(shell, man.as_deref())?,
         Command::Check(args) => return Ok(commands::check::run(&args)),
     }
     Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@ pub mod bound;
 pub mod check;
 mod check_disks;
 pub mod compare;
+pub mod completions;
 pub mod console;
 pub mod control;
 pub mod crashtest;
