@@ -16,6 +16,11 @@ fn main() {
         }
     }
     println!("cargo:rerun-if-changed=build.rs");
+    let version = std::env::var("CARGO_PKG_VERSION").expect("cargo says the version");
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]);
+    let of_commit =
+        commit.map_or("unknown commit".to_string(), |commit| format!("commit {commit}"));
+    println!("cargo:rustc-env=IMBREX_VERSION={version} ({of_commit})");
     if let Some(commit) = git(&["rev-parse", "HEAD"]) {
         println!("cargo:rustc-env=IMBREX_COMMIT={commit}");
     }

@@ -33,7 +33,7 @@ use trace::named;
 
 /// Simulate, serve and emulate shingled (SMR) disks.
 #[derive(Debug, Parser)]
-#[command(name = "imbrex", version, about, arg_required_else_help = true)]
+#[command(name = "imbrex", version = env!("IMBREX_VERSION"), about, arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -117,7 +117,7 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "RULE", default_value = "cover", value_parser = named::<BlockRule>)]
     pub blocks: BlockRule,
     /// Issue the next request when fewer than N are outstanding (the default, with N = 1)
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<u32>::new().range(1..))]
     pub queue_depth: u32,
     /// Issue each request at its time stamp instead
     #[arg(long, conflicts_with_all = ["streams", "queue_depth"])]
@@ -204,7 +204,7 @@ pub struct CompareArgs {
     pub size: Option<String>,
     /// Divide capacity, persistent-cache bytes and entries of the drives by this, as `serve
     /// --emulate --scale` does
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     pub drive_scale: u64,
     /// Record a gauge of a node over time, such as cache.dirty_blocks, in every stack that has the
     /// node

@@ -16,7 +16,7 @@ pub struct Heads {
     pub left_out: u64,
 }
 
-fn is_zero(count: &u64) -> bool {
+pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

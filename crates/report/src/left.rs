@@ -38,6 +38,7 @@ mod tests {
             sha256: None,
             format: None,
             skipped_lines: Default::default(),
+            time_inversions: 0,
             combination: None,
         };
         Report {

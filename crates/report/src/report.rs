@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::activity_use::{ActivityFigures, GhostUse, ResponseByActivity};
 use super::by_cause::ByCause;
 use super::event_use::EventUse;
-use super::heads::Heads;
+use super::heads::{Heads, is_zero};
 use super::movement::MemberMovement;
 use super::node_table::NodeTable;
 use super::phases::Phases;
@@ -65,6 +65,9 @@ pub struct Workload {
     pub format: Option<String>,
     /// Lines of the trace that were not used, counted by reason.
     pub skipped_lines: BTreeMap<String, u64>,
+    /// Requests that were earlier than the one before and were taken to come with it; absent where none was.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub time_inversions: u64,
     /// How it was made of several traces; absent when it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combination: Option<Combination>,
@@ -389,6 +392,7 @@ impl Report {
             sha256: None,
             format: None,
             skipped_lines: BTreeMap::new(),
+            time_inversions: 0,
             combination: None,
         };
         Report { runs, ..Report::new(7, workload) }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::report::{Report, Run, Workload, WorkloadKind};
+use super::report::{ReplayMode, Report, Run, Workload, WorkloadKind};
 use super::segment_use::SEGMENT_METRICS;
 use crate::format::{count, factor, number, optional, percent};
 
@@ -153,7 +153,21 @@ impl Report {
     pub(super) fn notices(&self) -> impl Iterator<Item = String> {
         let of_runs = self.no_cleaning_lines().into_iter();
         let of_runs = of_runs.chain(self.event_lines());
-        self.left_line().into_iter().chain(of_runs).chain(self.hardware_line())
+        let of_all = self.left_line().into_iter().chain(self.inversions_line());
+        of_all.chain(of_runs).chain(self.hardware_line())
+    }
+
+    /// That times of the trace went back, where requests are issued by them.
+    fn inversions_line(&self) -> Option<String> {
+        let by_time = |run: &Run| {
+            matches!(run.inputs.replay, ReplayMode::OpenLoop { .. } | ReplayMode::Streams { .. })
+        };
+        let count_of = self.workload.time_inversions;
+        (count_of > 0 && self.runs.iter().any(by_time)).then(|| {
+            let what =
+                if count_of == 1 { "request of the trace is" } else { "requests of the trace are" };
+            format!("{} {what} earlier than the one before, and came with it.", count(count_of))
+        })
     }
 
     /// Whether rewrites are set beside the least number that any policy needs.

@@ -52,6 +52,7 @@ fn report() -> Report {
         sha256: None,
         format: None,
         skipped_lines: BTreeMap::new(),
+        time_inversions: 0,
         combination: None,
     };
     let mut report = Report::new(7, workload);

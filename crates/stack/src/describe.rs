@@ -299,6 +299,7 @@ mod tests {
             sha256: None,
             format: None,
             skipped_lines: Default::default(),
+            time_inversions: 0,
             combination: None,
         };
         let mut report = Report::new(1, workload);

@@ -38,6 +38,12 @@ pub(super) fn stack_of_drive(name: &str, model: &DriveModel) -> String {
     }
 }
 
+/// Whether a text is that of a drive and not of a stack: it says what medium there is, and no node.
+pub(super) fn is_drive_file(text: &str) -> bool {
+    let table = text.parse::<toml::Table>();
+    table.is_ok_and(|table| table.contains_key("media") && !table.contains_key("node"))
+}
+
 impl StackConfig {
     /// The stack that a drive is by itself: the name of a drive of the library, or the path of a
     /// drive file.

@@ -229,10 +229,28 @@ fn unsupported(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
+/// Time, latency, direction, block size, offset and perhaps a priority, as fio writes a latency log with `log_offset=1`.
+fn is_latency_log(lines: &[&[u8]]) -> bool {
+    let is_entry = |line: &&[u8]| {
+        let fields: Vec<Option<u64>> =
+            split(line, b',').iter().map(|field| whole_number(field.trim_ascii())).collect();
+        match fields[..] {
+            [Some(_), Some(_), Some(0..=2), Some(size), Some(_)]
+            | [Some(_), Some(_), Some(0..=2), Some(size), Some(_), Some(_)] => {
+                size >= 512 && size % 512 == 0 && line.contains(&b' ')
+            }
+            _ => false,
+        }
+    };
+    !lines.is_empty() && lines.iter().all(is_entry)
+}
+
 fn unrecognised(lines: &[&[u8]], first: &str) -> String {
     let fields: Vec<&[u8]> = lines.first().map(|line| split(line, b',')).unwrap_or_default();
     let are_integers = fields.iter().all(|field| whole_number(field.trim_ascii()).is_some());
-    let hint = if fields.len() == 3 && are_integers {
+    let hint = if is_latency_log(lines) {
+        "; a latency log of fio says how a drive answered: `imbrex drive fit` reads it"
+    } else if fields.len() == 3 && are_integers {
         "; three integers may be a fio iolog of version 1 (--format fio-v1)"
     } else if fields.len() == 5 && are_integers {
         "; five integers may be a Tencent block trace (--format tencent) or columns of any other order (for \

@@ -144,11 +144,13 @@ pub enum TraceError {
     },
     /// No shipped recipe has the name.
     #[error(
-        "no synthetic recipe is called {name:?}; accepted: {accepted}, or the path of a .toml file"
+        "no synthetic recipe is called {name:?}{hint}; accepted: {accepted}, or the path of a .toml file"
     )]
     UnknownRecipe {
         /// Name asked for.
         name: String,
+        /// The name that was likely meant, in words; empty where none is near.
+        hint: String,
         /// Shipped names.
         accepted: String,
     },

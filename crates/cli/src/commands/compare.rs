@@ -15,9 +15,6 @@ use imbrex_stack::{StackConfig, check_series, compared};
 
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
-    if args.drive_scale == 0 {
-        return Err("--drive-scale 0: accepted: 1 or more".into());
-    }
     if args.bound && args.workload.queue_depth > 1 {
         return Err(format!(
             "--bound with --queue-depth {}: requests that are not answered yet need no room in front of \

@@ -32,9 +32,6 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted)
             let dependencies = args.dependencies.map_or(Dependencies::InTurn, Dependencies::from);
             ReplayMode::Streams { streams, due, dependencies }
         }
-        (false, None) if args.queue_depth == 0 => {
-            return Err("--queue-depth 0: accepted: 1 or more".into());
-        }
         (false, None) => ReplayMode::ClosedLoop { depth: args.queue_depth },
     };
     let replay = ReplayOptions {

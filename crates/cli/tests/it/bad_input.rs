@@ -186,7 +186,6 @@ fn a_size_without_a_unit() {
 
 #[test]
 fn values_out_of_range() {
-    assert_eq!(of_options("--queue-depth 0"), "--queue-depth 0: accepted: 1 or more");
     assert_eq!(
         of_options("--set cache.period_persistent_caches=0"),
         "node `cache`: period_persistent_caches = 0; accepted: a number above 0"
@@ -242,6 +241,19 @@ fn counting_alone_has_no_queue_and_no_time() {
 }
 
 #[test]
+fn a_latency_log_of_fio_is_pointed_to_the_command_that_reads_it() {
+    let said = of_trace("18, 17789, 0, 4096, 17179869184\n36, 17650, 0, 4096, 8589934592\n");
+    assert!(
+        said.contains(
+            "; a latency log of fio says how a drive answered: `imbrex drive fit` reads it; "
+        ),
+        "{said}"
+    );
+    let said = of_trace("18,17789,0,4096,17179869184\n36,17650,7,4096,8589934592\n");
+    assert!(!said.contains("drive fit"), "{said}");
+}
+
+#[test]
 fn a_bad_sweep_or_pattern_names_what_is_wrong() {
     let form = "accepted: NODE.KEY=A,B,C, such as cache.capacity=1%,2%,5%";
     for (given, what) in [
@@ -290,6 +302,9 @@ fn a_command_called_wrongly_ends_with_status_2() {
     let folder = tempfile::tempdir().expect("a folder");
     for (arguments, part) in [
         ("compare --colour", "unexpected argument '--colour'"),
+        ("compare --trace=x --queue-depth=0", "'0' for '--queue-depth <N>': 0 is not in 1.."),
+        ("compare --trace=x --drive-scale=0", "'0' for '--drive-scale <N>': 0 is not in 1.."),
+        ("compare --trace=x --limit=0", "'0' for '--limit <N>': 0 is not in 1.."),
         ("compare --queue-depth=many", "'many' for '--queue-depth <N>'"),
         ("compare --trace=x --untimed --streams=2", "cannot be used with '--streams <N>'"),
         ("compare --trace=x --untimed --open-loop", "cannot be used with '--open-loop'"),
@@ -297,7 +312,7 @@ fn a_command_called_wrongly_ends_with_status_2() {
             "compare --trace=x --untimed --series=cache.dirty_blocks",
             "cannot be used with '--series",
         ),
-        ("comprae --trace=x", "a similar subcommand exists: 'compare'"),
+        ("comprae --trace=x", "similar subcommands exist: 'completions', 'compare'"),
     ] {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let output = imbrex(folder.path(), &arguments);

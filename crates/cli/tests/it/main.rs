@@ -10,6 +10,7 @@ mod check_layers;
 #[allow(dead_code)]
 #[path = "../../../serve/tests/it/client.rs"]
 mod client;
+mod compare;
 mod control;
 mod control_status;
 mod crashtest;
@@ -45,7 +46,7 @@ mod served;
 #[allow(dead_code)]
 #[path = "../../../serve/tests/it/support.rs"]
 mod support;
-mod sweep;
+
 mod tidy;
 mod tidy_reference;
 mod trace_info;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Far longer than anything here takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Has the shell write what it is told into a file, all at once. One such variable is of the build.
-const ENV: &str = "env -u IMBREX_COMMIT -u IMBREX_REQUIRE_TOOLS -u IMBREX_TEST_SUMMARY | grep ^IMBREX_ | sort > $HERE/new && mv $HERE/new $HERE/$IMBREX_EVENT";
+const ENV: &str = "env -u IMBREX_COMMIT -u IMBREX_VERSION -u IMBREX_REQUIRE_TOOLS -u IMBREX_TEST_SUMMARY | grep ^IMBREX_ | sort > $HERE/new && mv $HERE/new $HERE/$IMBREX_EVENT";
 
 /// The text of a file, as soon as it is there.
 fn text_of(path: &str, server: &Served) -> String {

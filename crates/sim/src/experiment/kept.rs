@@ -31,6 +31,8 @@ pub struct Told {
     pub has_times: bool,
     /// Lines skipped so far, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// Records so far that were earlier than the one before.
+    pub time_inversions: u64,
     /// SHA-256 of the file as stored, where all of it was read for the records.
     pub sha256: Option<String>,
 }
@@ -43,6 +45,7 @@ impl Told {
             detected: records.detected().to_string(),
             has_times: records.has_times(),
             skipped: skipped.map(|(reason, count)| (reason.to_string(), count)).collect(),
+            time_inversions: records.counts().time_inversions,
             sha256: records.sha256(),
         }
     }

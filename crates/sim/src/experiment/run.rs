@@ -383,6 +383,7 @@ impl Task<'_> {
             sha256,
             format: Some(told.detected),
             skipped_lines: told.skipped,
+            time_inversions: told.time_inversions,
             combination: self
                 .workload
                 .combined

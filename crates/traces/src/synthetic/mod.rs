@@ -30,7 +30,7 @@ pub use zone_mix::ZoneMix;
 use super::{TraceError, TraceRecord};
 use changed::changed;
 use history::HistoryRecords;
-use imbrex_drives::toml_error::read_text;
+use imbrex_drives::toml_error::{nearest, read_text};
 use plain::PlainRecords;
 use shares::ShareRecords;
 use updates::UpdateRecords;
@@ -163,6 +163,8 @@ impl Recipe {
         if !name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
             return Err(TraceError::UnknownRecipe {
                 name: name_or_path.to_owned(),
+                hint: nearest(name_or_path, Self::names())
+                    .map_or(String::new(), |near| format!("; did you mean {near:?}?")),
                 accepted: Self::names().collect::<Vec<_>>().join(", "),
             });
         }

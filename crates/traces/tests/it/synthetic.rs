@@ -211,6 +211,13 @@ fn bad_recipes_are_refused_with_the_reason() {
         ) && unknown.ends_with(", wdev-like, web-like, or the path of a .toml file"),
         "{unknown}"
     );
+    let near = Recipe::load("wdev-lik").unwrap_err().to_string();
+    assert!(
+        near.starts_with(
+            "no synthetic recipe is called \"wdev-lik\"; did you mean \"wdev-like\"?; "
+        ),
+        "{near}"
+    );
     let head = "name = \"x\"\ndescription = \"y\"\nseed = 1\n";
     assert_eq!(
         message("x.toml", head),

@@ -154,6 +154,7 @@ impl LiveReport {
             sha256: None,
             format: None,
             skipped_lines: BTreeMap::new(),
+            time_inversions: 0,
             combination: None,
         };
         let mut report = Report::new(seed, workload);

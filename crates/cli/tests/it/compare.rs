@@ -1,4 +1,4 @@
-//! `compare --sweep`: which runs it makes, what it writes, and the experiment file that makes the same.
+//! `compare`: sweeps and the experiment file of the same runs, settings of one stack, drive files, the version.
 
 use serde_json::Value;
 use std::path::Path;
@@ -132,4 +132,35 @@ fn a_key_can_be_set_in_one_stack_alone() {
         |at: usize| (&report["runs"][at]["capacity_blocks"], &report["runs"][at]["parameters"]);
     assert_eq!(of(0), (&256.into(), &serde_json::json!({})));
     assert_eq!(of(1), (&512.into(), &serde_json::json!({ "cache.capacity": "2MiB" })));
+}
+
+#[test]
+fn a_drive_file_is_a_stack_and_times_that_go_back_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let drive = text(imbrex(folder.path(), "drive show st8000as0002"));
+    std::fs::write(folder.path().join("mine.toml"), drive).expect("a file");
+    let trace = "128166386787582087,h,0,Read,4096,4096,1\n128166386787582187,h,0,Write,8192,4096,7\n\
+                 128166386787582100,h,0,Write,0,4096,7\n";
+    std::fs::write(folder.path().join("t.csv"), trace).expect("a file");
+    let command = "compare --trace t.csv --systems mine.toml,st8000as0002 --json";
+    let report: Value = serde_json::from_str(&text(imbrex(folder.path(), command))).expect("JSON");
+    let finish = |at: usize| report["runs"][at]["finish_s"].as_f64();
+    assert!(finish(0).is_some() && finish(0) == finish(1));
+    assert_eq!(report["workload"]["time_inversions"], 1);
+
+    let told = "1 request of the trace is earlier than the one before, and came with it.";
+    let command = "compare --trace t.csv --systems cmr-only";
+    assert!(
+        !text(imbrex(folder.path(), command)).contains(told),
+        "times do not matter back to back"
+    );
+    assert!(text(imbrex(folder.path(), &format!("{command} --open-loop"))).contains(told));
+}
+
+#[test]
+fn the_version_names_the_commit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = text(imbrex(folder.path(), "--version"));
+    assert!(said.starts_with(&format!("imbrex {} (", env!("CARGO_PKG_VERSION"))), "{said}");
+    assert!(said.contains("commit"), "{said}");
 }
