@@ -16,6 +16,7 @@ mod gather;
 mod histogram;
 mod info;
 mod intensity;
+mod lru_curve;
 mod method;
 mod popularity;
 mod recent;
@@ -34,6 +35,7 @@ pub use accesses::{
 pub use arrivals::{Activity, Gaps, Idle, LoadSeries, Peak};
 pub use gather::{Capacity, Characterise, characterise};
 pub use info::{DirectionInfo, TraceInfo};
+pub use lru_curve::{LRU_CURVE_SCHEMA, LruCounts, LruCurve, LruCurvePoint, LruHits, lru_curve};
 pub use method::{Method, Methods};
 pub use requests::{Randomness, RequestSizes, Share, Shares};
 pub use sections::{Bin, Distribution, Heat, Sections};

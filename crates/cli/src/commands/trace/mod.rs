@@ -4,6 +4,7 @@ mod combine;
 mod convert;
 mod info;
 mod movement;
+mod mrc;
 mod synth;
 
 use crate::args::TraceCommand;
@@ -22,6 +23,7 @@ pub fn run(command: &TraceCommand) -> Result<(), Failure> {
         TraceCommand::Combine(args) => combine::run(args),
         TraceCommand::Synth(args) => synth::run(args),
         TraceCommand::Movement(args) => movement::run(args),
+        TraceCommand::Mrc(args) => mrc::run(args),
     }
 }
 
