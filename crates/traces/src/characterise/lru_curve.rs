@@ -8,7 +8,8 @@
 use std::ops::Range;
 
 use super::percent;
-use super::reuse::ReuseCounts;
+use super::reuse::{Estimate, ReuseCounts};
+use super::sample_groups::{SampleGroups, Trust};
 use super::sampled::{Sampled, hash};
 use super::stack::Stack;
 use crate::BlockRule;
@@ -52,6 +53,8 @@ pub struct LruCounts {
     table: Sampled<Last>,
     stack: Stack,
     reuse: ReuseCounts,
+    /// Reads and writes of a sample.
+    groups: Option<[SampleGroups; 2]>,
     records: u64,
     longest_blocks: u64,
 }
@@ -67,6 +70,7 @@ impl LruCounts {
             table: Sampled::new(BLOCKS_MAX),
             stack: Stack::new(POSITIONS_AT_FIRST),
             reuse: ReuseCounts::new(usize::MAX),
+            groups: (rate < 1.0).then(|| [SampleGroups::new(), SampleGroups::new()]),
             records: 0,
             longest_blocks: 0,
         }
@@ -110,10 +114,16 @@ impl LruCounts {
         if last.0 == Last::NONE.0 {
             last.0 = self.stack.push();
             self.reuse.cold(direction, 1);
+            if let Some(groups) = &mut self.groups {
+                groups[direction].cold(hash);
+            }
         } else {
             let (since, now) = self.stack.touch(last.0);
             last.0 = now;
             self.reuse.again(direction, u64::from(since) + 1, 1);
+            if let Some(groups) = &mut self.groups {
+                groups[direction].again(hash, u64::from(since) + 1);
+            }
         }
         true
     }
@@ -150,6 +160,7 @@ impl LruCounts {
             longest_blocks: self.longest_blocks,
             rate: self.rate,
             reuse: self.reuse,
+            groups: self.groups,
         }
     }
 }
@@ -172,6 +183,7 @@ pub struct LruHits {
     records: u64,
     rate: f64,
     reuse: ReuseCounts,
+    groups: Option<[SampleGroups; 2]>,
 }
 
 impl LruHits {
@@ -195,11 +207,16 @@ impl LruHits {
             true => sizes.iter().map(distance).collect(),
             false => sizes.to_vec(),
         };
-        let hits = self.reuse.hits(self.rate, &distances);
+        let trust = |direction: usize, distance| match &self.groups {
+            Some(groups) => groups[direction].trust(distance),
+            None => Trust::ALL,
+        };
+        let hits = self.reuse.hits(self.rate, &distances, trust);
         sizes.iter().zip(hits).map(|(&size, hits)| self.point(size, hits)).collect()
     }
 
-    fn point(&self, cache_blocks: u64, [read_hits, write_hits]: [u64; 2]) -> LruCurvePoint {
+    fn point(&self, cache_blocks: u64, [of_reads, of_writes]: [Estimate; 2]) -> LruCurvePoint {
+        let (read_hits, write_hits) = (of_reads.hits, of_writes.hits);
         let [reads, writes] = self.reuse.accesses();
         let fits = cache_blocks >= self.longest_blocks;
         let share = |hits, of| (fits && of > 0).then(|| percent(hits, of));
@@ -210,6 +227,10 @@ impl LruHits {
             read_hit_percent: share(read_hits, reads),
             write_hit_percent: share(write_hits, writes),
             hit_percent: share(read_hits + write_hits, reads + writes),
+            standard_error_percent: (fits && self.groups.is_some()).then(|| {
+                let error = of_reads.error + of_writes.error;
+                100.0 * error / (reads + writes).max(1) as f64
+            }),
         }
     }
 }
@@ -229,6 +250,9 @@ pub struct LruCurvePoint {
     pub write_hit_percent: Option<f64>,
     /// Of the blocks of both, per cent.
     pub hit_percent: Option<f64>,
+    /// Standard error of `hit_percent` in a sample, points; the errors of reads and writes are added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standard_error_percent: Option<f64>,
 }
 
 /// Hits of LRU caches of several sizes over a trace.

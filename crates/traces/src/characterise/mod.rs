@@ -22,6 +22,7 @@ mod popularity;
 mod recent;
 mod requests;
 mod reuse;
+mod sample_groups;
 mod sampled;
 mod sections;
 mod sizes;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::accesses::{LruPoint, Reuse};
 use super::histogram::Histogram;
+use super::sample_groups::Trust;
 
 /// Distances of the accesses, reads (0) and writes (1) apart.
 pub(super) struct ReuseCounts {
@@ -72,6 +73,13 @@ impl Direction {
     }
 }
 
+/// Hits of a cache in one direction.
+pub(super) struct Estimate {
+    pub(super) hits: u64,
+    /// Standard error.
+    pub(super) error: f64,
+}
+
 /// A direction with the sums of its counters.
 struct Summed<'a> {
     /// Accesses at distances of at most 1, 2 and so on.
@@ -81,15 +89,15 @@ struct Summed<'a> {
 
 impl Summed<'_> {
     /// Accesses that a cache of so many blocks hits, of `expected`. A sample that has met too many or too few accesses is set
-    /// right at the smallest distance: what is over or missing are accesses to a few hot blocks (SHARDS-adj of the SHARDS
-    /// paper).
-    fn hits(&self, cache_blocks: u64, expected: f64) -> f64 {
+    /// right at the smallest distance, by `share` of what is over or missing. All of it are accesses to a few hot blocks where
+    /// that is 1 (SHARDS-adj of the SHARDS paper).
+    fn hits(&self, cache_blocks: u64, expected: f64, share: f64) -> f64 {
         let Direction { beyond, cold, .. } = self.direction;
         let counted = self.at_most.last().copied().unwrap_or(0);
         let missing = expected - (counted + beyond.count() + cold) as f64;
         let sums = &self.at_most[..self.at_most.len().min(cache_blocks as usize)];
         let near = sums.last().copied().unwrap_or(0) as f64;
-        let hits = near + beyond.at_most(cache_blocks) + missing;
+        let hits = near + beyond.at_most(cache_blocks) + missing * share;
         hits.clamp(0.0, expected)
     }
 }
@@ -121,16 +129,25 @@ impl ReuseCounts {
         self.directions.each_ref().map(|direction| direction.accesses)
     }
 
-    /// Reads and writes that caches hit which reach to these distances, when `rate` of all accesses were counted.
-    pub(super) fn hits(&self, rate: f64, distances: &[u64]) -> Vec<[u64; 2]> {
+    /// Reads and writes that caches hit which reach to these distances, when `rate` of all accesses were counted. `trust` says
+    /// how missing ones of a direction are counted at a distance.
+    pub(super) fn hits(
+        &self,
+        rate: f64,
+        distances: &[u64],
+        trust: impl Fn(usize, u64) -> Trust,
+    ) -> Vec<[Estimate; 2]> {
         let summed = self.directions.each_ref().map(Direction::summed);
-        let hits = |distance: &u64| {
-            summed.each_ref().map(|of| {
-                let expected = of.direction.accesses as f64 * rate;
-                (of.hits(*distance, expected) / rate).round() as u64
-            })
+        let estimate = |direction: usize, distance: u64| {
+            let of = &summed[direction];
+            let expected = of.direction.accesses as f64 * rate;
+            let Trust { share, error } = trust(direction, distance);
+            Estimate {
+                hits: (of.hits(distance, expected, share) / rate).round() as u64,
+                error: error * (1.0 - rate).sqrt() / rate,
+            }
         };
-        distances.iter().map(hits).collect()
+        distances.iter().map(|&at| [estimate(0, at), estimate(1, at)]).collect()
     }
 
     /// Sums up for a trace with so many distinct blocks.
@@ -159,8 +176,8 @@ fn point([reads, writes]: &[Summed<'_>; 2], cache_blocks: u64) -> LruPoint {
         _ => 100.0 - percent(hits, accesses),
     };
     let (read, written) = (reads.direction.accesses, writes.direction.accesses);
-    let read_hits = reads.hits(cache_blocks, read as f64);
-    let write_hits = writes.hits(cache_blocks, written as f64);
+    let read_hits = reads.hits(cache_blocks, read as f64, 1.0);
+    let write_hits = writes.hits(cache_blocks, written as f64, 1.0);
     LruPoint {
         cache_blocks,
         hit_percent: percent(read_hits + write_hits, read + written),
