@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""`imbrex trace mrc` counts, in one pass, exactly the hits that the simulated stack `lru` reports at each size. By default parts of
-two recordings with trims and writes of zeroes, with `make soak` all that ship, and the CloudPhysics trace where it is."""
+"""`imbrex trace mrc` counts, in one pass, exactly the hits that the simulated stack `lru` reports at each size: on requests that are
+drawn, with trims, and on parts of two recordings. With `make soak` on all recordings that ship, and on the CloudPhysics trace
+where it is."""
 
 import json
 import os
 import pathlib
+import random
 import subprocess
 
 IMBREX = os.environ["IMBREX"]
@@ -15,15 +17,29 @@ CLOUDPHYSICS = ROOT.parent / "shared" / "traces" / "cloudphysics_libcachesim.csv
 PARTS = [("file-churn.imbrex.xz", 60_000), ("compile.imbrex.xz", 20_000)]
 SIZES = 20
 BLOCK = 4096
+DRAWN = pathlib.Path(os.environ["IMBREX_TMP"]) / "drawn.csv"
+DRAWN_MAP = ["--map", "op=op:R|W|T,off=off,len=len"]
+
+
+def draw():
+    """Short requests, half of them to a tenth of the blocks; of twenty one trims up to 60 blocks, rarely most."""
+    choose = random.Random(35)
+    lines = ["op,off,len"]
+    for _ in range(20_000):
+        kind = choose.choices("RWT", (6, 13, 1))[0]
+        first = choose.randrange(choose.choice((300, 3000)))
+        blocks = choose.randint(1, 8) if kind != "T" else choose.choice((60, 60, 60, 2500))
+        lines.append(f"{kind},{first * BLOCK},{blocks * BLOCK}")
+    DRAWN.write_text("\n".join(lines) + "\n")
 
 
 def answer(*arguments):
     return json.loads(subprocess.run([IMBREX, *map(str, arguments)], check=True, stdout=subprocess.PIPE).stdout)
 
 
-def sizes_of(trace, limit):
+def sizes_of(trace, options):
     """Sizes in blocks: below, at and above the longest request, at and above all that is touched, and by ratio between."""
-    whole = answer("trace", "mrc", trace, *limit, "--json")
+    whole = answer("trace", "mrc", trace, *options, "--json")
     longest, touched = whole["longest_request_blocks"], whole["touched_blocks"]
     ratio = (touched / longest) ** (1 / (SIZES - 4))
     between = [int(longest * ratio**step) for step in range(1, SIZES - 4)]
@@ -31,11 +47,10 @@ def sizes_of(trace, limit):
     return longest, sizes
 
 
-def check(trace, limit):
-    limit = ["--limit", limit] if limit else []
-    longest, sizes = sizes_of(trace, limit)
+def check(trace, *options):
+    longest, sizes = sizes_of(trace, options)
     asked = ",".join(f"{size * BLOCK}B" for size in sizes)
-    curve = answer("trace", "mrc", trace, *limit, "--sizes", asked, "--json")
+    curve = answer("trace", "mrc", trace, *options, "--sizes", asked, "--json")
     compared = 0
     for size, point in zip(sizes, curve["points"], strict=True):
         assert point["cache_blocks"] == size, (size, point)
@@ -43,7 +58,7 @@ def check(trace, limit):
             # Some requests go around it.
             assert point["read_hits"] is None and point["hit_percent"] is None, point
             continue
-        report = answer("compare", "--trace", trace, *limit, "--systems", "lru", "--untimed",
+        report = answer("compare", "--trace", trace, *options, "--systems", "lru", "--untimed",
                         "--set", "cache.mode=read-write", "--set", f"cache.capacity={size * BLOCK}B", "--json")
         run, = report["runs"]
         assert (run["read_blocks"], run["write_blocks"]) == (curve["read_blocks"], curve["write_blocks"]), run
@@ -54,11 +69,13 @@ def check(trace, limit):
           f"{curve['touched_blocks']} distinct, {curve['read_blocks'] + curve['write_blocks']} accesses", flush=True)
 
 
-if os.environ.get("IMBREX_SOAK") == "1":
+draw()
+check(DRAWN, *DRAWN_MAP)
+if os.environ["IMBREX_SOAK"] == "1":
     for recording in sorted(WORKLOADS.glob("*.imbrex*")):
-        check(recording, None)
+        check(recording)
     if CLOUDPHYSICS.exists():
-        check(CLOUDPHYSICS, None)
+        check(CLOUDPHYSICS)
 else:
     for name, limit in PARTS:
-        check(WORKLOADS / name, limit)
+        check(WORKLOADS / name, "--limit", limit)

@@ -7,6 +7,9 @@ use std::str::FromStr;
 /// What shares of are told apart: as fine as a share can be written.
 const FINE: u64 = u64::MAX;
 
+/// As large as the addresses that a trace may have.
+const SIZE_BYTES_MAX: u64 = 1 << 62;
+
 /// Sizes of caches, none of them twice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheSizes(Vec<SizeOrShare>);
@@ -57,6 +60,9 @@ fn size(text: &str) -> Result<SizeOrShare, String> {
     match text.parse().map_err(|error| format!("{error}; {accepted}"))? {
         SizeOrShare::Size(size) if BlockCount::from_bytes_floor(size.bytes()).0 == 0 => {
             Err(format!("`{text}` is less than a block of 4 KiB; {accepted}"))
+        }
+        SizeOrShare::Size(size) if size.bytes() > SIZE_BYTES_MAX => {
+            Err(format!("`{text}` is more than the 2^62 bytes that traces address; {accepted}"))
         }
         size => Ok(size),
     }

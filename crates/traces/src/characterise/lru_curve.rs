@@ -76,7 +76,7 @@ impl LruCounts {
         }
     }
 
-    /// Follows one record; false if its blocks are too many to keep.
+    /// Follows one record; false if all blocks so far are too many to follow.
     pub fn add(&mut self, record: &TraceRecord) -> bool {
         self.records += 1;
         let blocks = self.rule.blocks(record.offset_bytes, record.length_bytes);
@@ -293,7 +293,7 @@ impl LruCurve {
     pub fn method(&self) -> String {
         match self.sample < 1.0 {
             true => format!(
-                "hash sample of blocks at rate {} (SHARDS), {} of them",
+                "from a hash sample of blocks at rate {} (SHARDS), {} of them",
                 self.sample, self.sampled_blocks
             ),
             false => "exactly".to_owned(),
@@ -325,7 +325,7 @@ pub fn lru_curve(
         left -= wanted;
         if !batch[..wanted as usize].iter().all(|record| counts.add(record)) {
             let reason = format!(
-                "more than {BLOCKS_MAX} distinct blocks of 4 KiB; accepted: a --sample of fewer"
+                "more than {BLOCKS_MAX} distinct blocks of 4 KiB; accepted: fewer, or a --sample of them"
             );
             return Err(refused(&reader, reason));
         }
@@ -333,7 +333,8 @@ pub fn lru_curve(
     let hits = counts.finish();
     let [read_blocks, write_blocks] = hits.reuse.accesses();
     if read_blocks + write_blocks == 0 {
-        let reason = "no block is read or written; accepted: a trace with at least one request";
+        let reason =
+            "no block is read or written; accepted: a trace with at least one read or write";
         return Err(refused(&reader, reason.to_owned()));
     }
     if hits.sampled_blocks == 0 {

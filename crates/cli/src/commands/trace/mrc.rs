@@ -1,8 +1,8 @@
 //! `imbrex trace mrc`.
 
 use super::super::console::emit;
-use super::check_output;
 use crate::args::MrcArgs;
+use crate::commands::outputs::check_output;
 use crate::commands::page_file::write_page;
 use crate::failure::Failure;
 use imbrex_core::units::BlockCount;
@@ -37,11 +37,7 @@ pub fn run(args: &MrcArgs) -> Result<(), Failure> {
 }
 
 fn bytes(blocks: u64) -> String {
-    // More bytes than there are in 2^64 have no unit.
-    match blocks.checked_mul(BlockCount(1).bytes()) {
-        Some(bytes) => Size(bytes).to_string(),
-        None => "-".to_string(),
-    }
+    Size(BlockCount(blocks).bytes()).to_string()
 }
 
 fn text(curve: &LruCurve) -> String {
@@ -74,6 +70,10 @@ fn text(curve: &LruCurve) -> String {
             percent(point.hit_percent),
             if is_too_small(point) { " *" } else { "" },
         ));
+    }
+    let errors = curve.points.iter().filter_map(|point| point.standard_error_percent);
+    if let Some(most) = errors.reduce(f64::max) {
+        text.push_str(&format!("\nStandard error of the last column: at most {most:.2} points.\n"));
     }
     if curve.points.iter().any(is_too_small) {
         text.push_str(&format!(
