@@ -1,6 +1,7 @@
 //! The command line.
 
 mod bound;
+mod cache_sizes;
 mod control;
 mod crashtest;
 mod doctor;
@@ -22,7 +23,9 @@ pub use experiments::{ReproduceArgs, RunArgs};
 pub use place::PlaceArgs;
 pub use read::ReadArgs;
 pub use reliability::ReliabilityArgs;
-pub use trace::{CombineArgs, ConvertArgs, InfoArgs, MovementArgs, SynthArgs, TraceCommand};
+pub use trace::{
+    CombineArgs, ConvertArgs, InfoArgs, MovementArgs, MrcArgs, SynthArgs, TraceCommand,
+};
 
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};

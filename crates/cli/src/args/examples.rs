@@ -4,7 +4,7 @@ use super::Cli;
 use clap::{Command, CommandFactory};
 
 /// Each command by its path, with two command lines.
-const EXAMPLES: [(&str, [&str; 2]); 24] = [
+const EXAMPLES: [(&str, [&str; 2]); 25] = [
     ("systems", ["imbrex systems", "imbrex systems --show pore"]),
     (
         "compare",
@@ -49,6 +49,13 @@ const EXAMPLES: [(&str, [&str; 2]); 24] = [
     (
         "trace movement",
         ["imbrex trace movement mytrace.csv.gz", "imbrex trace movement mytrace.csv.gz --json"],
+    ),
+    (
+        "trace mrc",
+        [
+            "imbrex trace mrc mytrace.csv.gz",
+            "imbrex trace mrc mytrace.csv.gz --sizes 1%,5%,1GiB --html hits.html",
+        ],
     ),
     ("drive bench", ["imbrex drive bench st8000as0002", "imbrex drive bench --json st5000as0011"]),
     (

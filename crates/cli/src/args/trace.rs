@@ -1,6 +1,7 @@
 //! Arguments of `imbrex trace`.
 
 use super::ReadArgs;
+use super::cache_sizes::{CacheSizes, sample_rate};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use imbrex_drives::quantity::Size;
@@ -23,6 +24,8 @@ pub enum TraceCommand {
     Synth(SynthArgs),
     /// Count how far a trace moves the heads of four models of disks
     Movement(MovementArgs),
+    /// Say what an LRU cache of any size would hit, from one pass
+    Mrc(MrcArgs),
 }
 
 /// Arguments of `trace info`.
@@ -167,6 +170,38 @@ pub struct MovementArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `trace mrc`.
+#[derive(Debug, Args)]
+pub struct MrcArgs {
+    /// The trace
+    pub path: String,
+    /// Sizes of the cache, such as 64MiB, and shares of what is read or written, such as 1%; when absent
+    /// powers of two that the longest request fits, up to a cache that holds everything
+    #[arg(long, value_name = "SIZE,...")]
+    pub sizes: Option<CacheSizes>,
+    /// Follow so large a share of the blocks, above 0 and at most 1 (SHARDS); 1 is exact
+    #[arg(long, value_name = "RATE", default_value = "1", value_parser = sample_rate)]
+    pub sample: f64,
+    /// Stop after this many records
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    pub limit: Option<u64>,
+    /// How to read it.
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// Which blocks of 4 KiB a request covers: cover (all it touches) or size (as many as its size fills)
+    #[arg(long, value_name = "RULE", default_value = "cover", value_parser = named::<BlockRule>)]
+    pub blocks: BlockRule,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Write the table to this file as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write a page with the chart to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Readings of the models that change their counts.

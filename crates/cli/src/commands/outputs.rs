@@ -9,6 +9,7 @@ use imbrex_traces::PartialFile;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The file of what an experiment has looked at in a trace.
@@ -22,6 +23,35 @@ pub fn check_file(option: &str, file: &Path) -> Result<(), Failure> {
         // A pipe or a terminal is opened when there is something to write.
         Ok(found) if !found.is_file() => Ok(()),
         _ => check_beside(file).map_err(|error| refused(option, file, &error)),
+    }
+}
+
+/// Refuses an output that could not be written, and one that is one of the traces, by whatever name: it would
+/// be emptied before it is read. `option` names it.
+pub fn check_output<'a>(
+    option: &str,
+    output: impl AsRef<Path>,
+    traces: impl IntoIterator<Item = &'a str>,
+) -> Result<(), Failure> {
+    let output = output.as_ref();
+    if output != Path::new("-") {
+        check_file(option, output)?;
+    }
+    // What has no metadata is not there yet, or is a recipe.
+    let place = |path: &Path| {
+        let found = fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    let Some(found) = place(output) else {
+        return Ok(());
+    };
+    match traces.into_iter().find(|trace| place(trace.as_ref()) == Some(found)) {
+        Some(trace) => Err(format!(
+            "{}: is the trace {trace} itself; accepted: another file",
+            output.display()
+        )
+        .into()),
+        None => Ok(()),
     }
 }
 

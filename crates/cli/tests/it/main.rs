@@ -50,5 +50,6 @@ mod support;
 mod tidy;
 mod tidy_reference;
 mod trace_info;
+mod trace_mrc;
 mod trace_output;
 mod trace_page;

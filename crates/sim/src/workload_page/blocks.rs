@@ -1,13 +1,13 @@
 //! What needs no times: sizes, how often blocks are written, what a cache would hit.
 
 use imbrex_traces::TraceInfo;
-use imbrex_traces::characterise::{Bin, CdfPoint};
+use imbrex_traces::characterise::{Bin, CdfPoint, LruPoint};
 
 use super::Page;
 use super::axis::{Axis, Unit};
 use super::chart::{Chart, Course, Line};
 
-const BLOCK_BYTES: f64 = 4096.0;
+pub(super) const BLOCK_BYTES: f64 = 4096.0;
 
 /// Sizes of the requests.
 pub(super) fn sizes(info: &TraceInfo, page: &mut Page) {
@@ -47,35 +47,44 @@ fn cumulative(bins: &[Bin]) -> Vec<(f64, f64)> {
 
 /// What an LRU cache of a size would hit.
 pub(super) fn lru(info: &TraceInfo, page: &mut Page) {
-    let curve = &info.sections.reuse.lru;
-    let line = |name, colour, of: fn(&imbrex_traces::characterise::LruPoint) -> f64| Line {
-        name,
-        colour,
-        course: Course::Straight,
-        points: (curve.iter())
-            .map(|point| (point.cache_blocks as f64 * BLOCK_BYTES, of(point)))
-            .collect(),
+    let line = |of: fn(&LruPoint) -> f64| {
+        let points = info.sections.reuse.lru.iter();
+        points.map(|point| (point.cache_blocks as f64 * BLOCK_BYTES, of(point))).collect()
     };
-    let mut lines = vec![line("all", 2, |point| point.hit_percent)];
+    let of_direction = |requests: u64, of| if requests > 0 { line(of) } else { vec![] };
+    lru_chart(
+        line(|point| point.hit_percent),
+        of_direction(info.read.requests, |point| point.read_hit_percent),
+        of_direction(info.write.requests, |point| point.write_hit_percent),
+    )
+    .section(page);
+}
+
+/// Hits by the size of the cache in bytes: of all accesses, of the reads, of the writes.
+pub(super) fn lru_chart(
+    all: Vec<(f64, f64)>,
+    reads: Vec<(f64, f64)>,
+    writes: Vec<(f64, f64)>,
+) -> Chart {
+    let line = |name, colour, course, points| Line { name, colour, course, points };
+    let sizes: Vec<f64> = all.iter().map(|point| point.0).collect();
+    let mut lines = vec![line("all", 2, Course::Straight, all)];
     // In a trace of one direction, its line is that of all.
-    if info.read.requests > 0 && info.write.requests > 0 {
-        lines.push(line("reads", 0, |point| point.read_hit_percent));
-        lines.push(line("writes (dashes)", 1, |point| point.write_hit_percent));
-        lines[2].course = Course::Dashes;
+    if !reads.is_empty() && !writes.is_empty() {
+        lines.push(line("reads", 0, Course::Straight, reads));
+        lines.push(line("writes (dashes)", 1, Course::Dashes, writes));
     }
-    let sizes = curve.iter().map(|point| point.cache_blocks as f64 * BLOCK_BYTES);
     Chart {
         title: "Hits of an LRU cache",
         definition:
             "Share of the block accesses that a cache of that size would hit, if it keeps what was \
                      read or written and replaces the least recently used 4 KiB block."
                 .to_string(),
-        across: Axis::log("size of the cache, logarithmic", Unit::Bytes, sizes),
+        across: Axis::log("size of the cache, logarithmic", Unit::Bytes, sizes.into_iter()),
         up: Axis::linear("hits", Unit::Percent, 100.0),
         is_wide: false,
         lines,
     }
-    .section(page);
 }
 
 /// How often the blocks that were accessed at all were written.

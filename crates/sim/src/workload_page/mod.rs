@@ -8,6 +8,7 @@ mod blocks;
 mod chart;
 mod findings;
 mod head;
+mod lru_page;
 mod method;
 mod times;
 
@@ -17,6 +18,8 @@ use serde::Serialize;
 use chart::EmbeddedChart;
 use imbrex_report::format::number;
 use imbrex_report::page::{PackedHeatMap, document, json_in_page};
+
+pub use lru_page::lru_page;
 
 const SCRIPT: &str = include_str!("assets/workload.js");
 
@@ -51,6 +54,15 @@ impl Page {
             true => self.body.truncate(before),
             false => self.body.push_str("</div>\n"),
         }
+    }
+
+    /// The whole document about the trace at `path`.
+    fn finish(mut self, path: &str) -> String {
+        self.body.push_str(
+            "<footer>Written by Imbrex. This page holds all of its data and loads nothing.</footer>\n",
+        );
+        let data = json_in_page(&Embedded { charts: &self.charts, heat: &self.heat });
+        document(&format!("imbrex: {path}"), &self.body, &data, SCRIPT)
     }
 }
 
@@ -88,10 +100,5 @@ pub fn workload_page(info: &TraceInfo, recipe: Option<&str>) -> String {
     });
     findings::section(info, &mut page.body);
     method::section(info, recipe, &mut page.body);
-    page.body.push_str(
-        "<footer>Written by Imbrex. This page holds all of its data and loads nothing.</footer>\n",
-    );
-    let data = json_in_page(&Embedded { charts: &page.charts, heat: &page.heat });
-    let title = format!("imbrex: {}", info.path);
-    document(&title, &page.body, &data, SCRIPT)
+    page.finish(&info.path)
 }

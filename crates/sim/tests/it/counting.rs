@@ -169,7 +169,7 @@ fn a_report_of_counters_has_no_times_in_any_of_its_forms() {
     let table = report.to_table(TableStyle::Plain);
     assert!(table.contains("rewritten") && !table.contains("finish"), "{table}");
     let files: Vec<String> = report.to_csv().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(files, ["summary.csv", "io.csv", "nodes.csv"]);
+    assert_eq!(files, ["results.csv", "summary.csv", "io.csv", "nodes.csv"]);
     let page = report.to_html();
     assert!(page.contains("untimed") && !page.contains("99.9th"));
 }

@@ -24,6 +24,10 @@ pub(super) struct Seen {
 /// Accesses that wait to be followed together, so that the processor fetches their histories at the same time.
 const TOGETHER: usize = 64;
 
+/// Distances up to this have a counter each: as many as there are blocks before any is sampled, so hit ratios are exact until
+/// then.
+const COUNTERS_MAX: usize = 1 << 21;
+
 /// An access to one block that waits.
 struct Pending {
     access: Access,
@@ -59,7 +63,7 @@ impl Blocks {
             pending: Vec::with_capacity(TOGETHER),
             table: Sampled::new(blocks_max),
             stack: Stack::new((2 * blocks_max).max(1024)),
-            reuse: ReuseCounts::default(),
+            reuse: ReuseCounts::new(COUNTERS_MAX),
             adjacent: AdjacentCounts::default(),
             working_set: WorkingSetRecorder::new(),
         }
@@ -67,7 +71,7 @@ impl Blocks {
 
     /// Follows each block of a read or write.
     pub(super) fn add(&mut self, access: &Access) {
-        self.reuse.expect(access);
+        self.reuse.expect(access.direction(), access.blocks);
         for block in access.first_block..access.first_block + access.blocks {
             let hash = hash(access.device, block);
             if self.table.takes(hash) {
@@ -114,14 +118,14 @@ impl Blocks {
         };
         let weight = self.table.weight();
         let seen = &mut self.table.slots_mut()[place].value;
-        let since = u64::from(self.stack.take(seen.position));
-        self.reuse.again(access, since * weight + 1, weight);
+        let (since, position) = self.stack.touch(seen.position);
+        seen.position = position;
+        self.reuse.again(access.direction(), u64::from(since) * weight + 1, weight);
         self.adjacent.add(seen, access, weight);
         self.working_set.again(seen.last_ns, access.time_ns, weight);
         if access.write && seen.writes == 0 {
             self.working_set.written(weight);
         }
-        seen.position = self.stack.push();
         seen.count(access);
     }
 
@@ -129,6 +133,7 @@ impl Blocks {
     fn meet(&mut self, access: &Access, block: u64, hash: u64) {
         while self.table.is_full() {
             self.table.halve();
+            self.stack.keep(self.table.slots().iter().map(|slot| slot.value.position));
             self.pack();
         }
         if !self.table.takes(hash) {
@@ -139,7 +144,7 @@ impl Blocks {
         let seen = &mut self.table.slots_mut()[place].value;
         seen.position = self.stack.push();
         seen.count(access);
-        self.reuse.cold(access, weight);
+        self.reuse.cold(access.direction(), weight);
         self.working_set.first(access.time_ns, weight);
         if access.write {
             self.working_set.written(weight);
@@ -147,8 +152,8 @@ impl Blocks {
     }
 
     fn pack(&mut self) {
-        let slots = self.table.slots_mut();
-        self.stack.pack(slots, |slot| &mut slot.value.position);
+        let slots = self.table.slots_mut().iter_mut();
+        self.stack.pack(slots.map(|slot| &mut slot.value.position));
     }
 
     /// Sums up. Times are left out if the trace has none.

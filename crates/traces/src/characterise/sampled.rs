@@ -104,11 +104,7 @@ impl<E: Default> Sampled<E> {
     /// Adds a place that is not kept yet; the table must have room and take it.
     pub(super) fn insert(&mut self, device: u16, number: u64, hash: u64) -> usize {
         if (self.slots.len() + 1) * 2 > self.index.len() {
-            let larger = vec![0; self.index.len() * 2];
-            let smaller = std::mem::replace(&mut self.index, larger);
-            for entry in smaller.into_iter().filter(|&entry| entry != 0) {
-                put(&mut self.index, entry);
-            }
+            self.fill_index(self.index.len() * 2);
         }
         self.slots.push(Slot { number, device, value: E::default() });
         put(&mut self.index, (hash << 32) | self.slots.len() as u64);
@@ -144,7 +140,13 @@ impl<E: Default> Sampled<E> {
         self.shift += 1;
         let shift = self.shift;
         self.slots.retain(|slot| hash(slot.device, slot.number).leading_zeros() >= shift);
-        self.index.fill(0);
+        self.fill_index(self.index.len());
+    }
+
+    /// Makes the index of all slots, with so many cells. The old one is gone before there is a new one.
+    fn fill_index(&mut self, cells: usize) {
+        self.index = Vec::new();
+        self.index = vec![0; cells];
         for (place, slot) in self.slots.iter().enumerate() {
             let entry = (hash(slot.device, slot.number) << 32) | (place as u64 + 1);
             put(&mut self.index, entry);

@@ -13,6 +13,7 @@ mod compression;
 mod fio;
 mod formats;
 mod fuzz;
+mod lru_curve;
 mod recording;
 mod sample_traces;
 mod samples;

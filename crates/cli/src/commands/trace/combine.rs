@@ -1,7 +1,8 @@
 //! `imbrex trace combine`.
 
-use super::{check_output, format_of, write};
+use super::{format_of, write};
 use crate::args::CombineArgs;
+use crate::commands::outputs::check_output;
 use crate::failure::Failure;
 use imbrex_core::units::Duration;
 use imbrex_drives::quantity::Span;

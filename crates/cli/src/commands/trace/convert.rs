@@ -1,7 +1,8 @@
 //! `imbrex trace convert`.
 
-use super::{check_output, format_of, write};
+use super::{format_of, write};
 use crate::args::ConvertArgs;
+use crate::commands::outputs::check_output;
 use crate::failure::Failure;
 use imbrex_traces::WriteOptions;
 

@@ -1,8 +1,8 @@
 //! `imbrex trace info`.
 
 use super::super::console::emit;
-use super::check_output;
 use crate::args::InfoArgs;
+use crate::commands::outputs::check_output;
 use crate::commands::page_file::write_page;
 use crate::failure::Failure;
 use imbrex_sim::workload_page::workload_page;

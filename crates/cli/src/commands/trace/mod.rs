@@ -4,15 +4,12 @@ mod combine;
 mod convert;
 mod info;
 mod movement;
+mod mrc;
 mod synth;
 
 use crate::args::TraceCommand;
-use crate::commands::outputs::check_file;
 use crate::failure::Failure;
 use imbrex_traces::{TraceReader, WriteFormat, WriteOptions};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 /// Does what the command says.
 pub fn run(command: &TraceCommand) -> Result<(), Failure> {
@@ -22,6 +19,7 @@ pub fn run(command: &TraceCommand) -> Result<(), Failure> {
         TraceCommand::Combine(args) => combine::run(args),
         TraceCommand::Synth(args) => synth::run(args),
         TraceCommand::Movement(args) => movement::run(args),
+        TraceCommand::Mrc(args) => mrc::run(args),
     }
 }
 
@@ -32,35 +30,6 @@ fn format_of(output: &str) -> Result<WriteFormat, Failure> {
              .iolog, with .gz, .zst, .xz or .bz2 behind it"
         )
     })?)
-}
-
-/// Refuses an output that could not be written, and one that is one of the traces, by whatever name: it would
-/// be emptied before it is read. `option` names it.
-fn check_output<'a>(
-    option: &str,
-    output: impl AsRef<Path>,
-    traces: impl IntoIterator<Item = &'a str>,
-) -> Result<(), Failure> {
-    let output = output.as_ref();
-    if output != Path::new("-") {
-        check_file(option, output)?;
-    }
-    // What has no metadata is not there yet, or is a recipe.
-    let place = |path: &Path| {
-        let found = fs::metadata(path).ok()?;
-        Some((found.dev(), found.ino()))
-    };
-    let Some(found) = place(output) else {
-        return Ok(());
-    };
-    match traces.into_iter().find(|trace| place(trace.as_ref()) == Some(found)) {
-        Some(trace) => Err(format!(
-            "{}: is the trace {trace} itself; accepted: another file",
-            output.display()
-        )
-        .into()),
-        None => Ok(()),
-    }
 }
 
 fn write(reader: TraceReader, output: &str, options: &WriteOptions) -> Result<(), Failure> {

@@ -1,8 +1,9 @@
 //! `imbrex trace synth`.
 
 use super::super::console::emit;
-use super::{check_output, format_of, write};
+use super::{format_of, write};
 use crate::args::SynthArgs;
+use crate::commands::outputs::check_output;
 use crate::failure::Failure;
 use imbrex_traces::synthetic::Recipe;
 use imbrex_traces::{TraceReader, WriteOptions};

@@ -272,7 +272,9 @@ fn csv_files_have_one_width_and_name_every_run() {
     for (name, text) in report.to_csv() {
         let width = text.lines().next().unwrap().split(',').count();
         let quoted = "\"smr-only key=a, \"\"b\"\"\"";
-        for line in text.replace(quoted, "smr").lines() {
+        // The value stands in a column of its own too.
+        let unquoted = text.replace(quoted, "smr").replace("\"a, \"\"b\"\"\"", "a");
+        for line in unquoted.lines() {
             assert_eq!(line.split(',').count(), width, "{name}: {line}");
         }
         assert!(text.contains(quoted), "{name} lacks a run");
