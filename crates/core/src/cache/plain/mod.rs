@@ -1,5 +1,7 @@
 //! Policies that take nothing but the order in which blocks are used: a file and a line each.
 
+mod used_queue;
+
 use super::policy::EvictionPolicy;
 use alloc::boxed::Box;
 
@@ -17,10 +19,10 @@ macro_rules! plain_policies {
         }
 
         impl PlainPolicy {
-            /// The policy, empty.
-            pub(super) fn build(self) -> Box<dyn EvictionPolicy> {
+            /// The policy of a cache of so many blocks, empty.
+            pub(super) fn build(self, capacity_blocks: u64) -> Box<dyn EvictionPolicy> {
                 match self {
-                    $(PlainPolicy::$policy => Box::new($file::$policy::default())),*
+                    $(PlainPolicy::$policy => Box::new($file::$policy::new(capacity_blocks))),*
                 }
             }
 
@@ -39,4 +41,10 @@ plain_policies! {
     lru::Lru = "lru", 0;
     /// No block leaves: the capacity must be that of the node below. An upper bound.
     unlimited::Unlimited = "unlimited", 3;
+    /// The block that came first leaves.
+    fifo::Fifo = "fifo", 9;
+    /// The block that came first leaves, unless it was used since the hand last passed it.
+    clock::Clock = "clock", 10;
+    /// The same with a hand that stays where it is, and newcomers before it.
+    sieve::Sieve = "sieve", 11;
 }
