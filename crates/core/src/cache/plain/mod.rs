@@ -1,5 +1,7 @@
 //! Policies that take nothing but the order in which blocks are used: a file and a line each.
 
+mod ghost_list;
+mod two_queues;
 mod used_queue;
 
 use super::policy::EvictionPolicy;
@@ -47,4 +49,10 @@ plain_policies! {
     clock::Clock = "clock", 10;
     /// The same with a hand that stays where it is, and newcomers before it.
     sieve::Sieve = "sieve", 11;
+    /// Newcomers pass through a small queue, where those prove themselves that stay.
+    s3_fifo::S3Fifo = "s3-fifo", 12;
+    /// Newcomers wait in a queue, and those that come back after it are kept by their last use.
+    two_q::TwoQ = "2q", 13;
+    /// Blocks used once and blocks used again share the cache as those that come back say.
+    arc::Arc = "arc", 14;
 }
