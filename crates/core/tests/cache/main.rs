@@ -10,6 +10,7 @@ mod durable_faults;
 mod exact;
 mod faults;
 mod naive;
+mod page;
 mod power;
 mod power_disk;
 mod read_only;

@@ -1,4 +1,5 @@
-//! Policies that take nothing but the order in which blocks are used: a file and a line each.
+//! Policies that take nothing but the order in which blocks are used, and how many fit: a file and a line
+//! each. How another one is added is in `docs/adding-a-policy.md`.
 
 mod ghost_list;
 mod two_queues;
