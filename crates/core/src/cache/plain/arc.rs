@@ -17,8 +17,6 @@ use alloc::vec::Vec;
 enum Newcomer {
     /// Nothing.
     Unknown,
-    /// Nothing, and T1 alone is as long as the cache.
-    UnknownBesideFullT1,
     /// It has left T1.
     InB1,
     /// It has left T2.
@@ -50,19 +48,18 @@ impl Arc {
         }
     }
 
-    /// Case IV: room among what is remembered for the newcomer that is not.
-    fn admit_unknown(&mut self) -> Newcomer {
+    /// Case IV: room among what is remembered for a newcomer that is not.
+    fn make_room_for_unknown(&mut self) {
         let (t1, t2) = (self.queues.len(Queue::New), self.queues.len(Queue::Proven));
         let l1 = t1 + self.b1.len();
         if l1 >= self.capacity {
-            if t1 >= self.capacity {
-                return Newcomer::UnknownBesideFullT1;
+            // One at most, unless blocks were put back and there were too many.
+            while self.b1.len() > 0 && t1 + self.b1.len() >= self.capacity {
+                self.b1.forget_oldest();
             }
-            self.b1.forget_oldest();
         } else if l1 + t2 + self.b2.len() >= 2 * self.capacity {
             self.b2.forget_oldest();
         }
-        Newcomer::Unknown
     }
 
     /// REPLACE: a block leaves T1 or T2, and is remembered.
@@ -90,7 +87,8 @@ impl EvictionPolicy for Arc {
             self.target = (self.target - (b1 / b2).max(1.0)).max(0.0);
             Newcomer::InB2
         } else {
-            self.admit_unknown()
+            self.make_room_for_unknown();
+            Newcomer::Unknown
         };
     }
 
@@ -112,8 +110,10 @@ impl EvictionPolicy for Arc {
     }
 
     fn victims(&mut self, victims: &mut Vec<u32>, _: &mut PolicyEvents) {
+        // Beside a T1 that is as long as the cache nothing of it is remembered.
+        let is_t1_alone = self.queues.len(Queue::New) >= self.capacity;
         let victim = match self.newcomer {
-            Newcomer::UnknownBesideFullT1 => self.queues.pop(Queue::New),
+            Newcomer::Unknown if is_t1_alone => self.queues.pop(Queue::New),
             _ => self.replace(),
         };
         victims.extend(victim);

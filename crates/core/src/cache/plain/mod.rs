@@ -57,3 +57,47 @@ plain_policies! {
     /// Blocks used once and blocks used again share the cache as those that come back say.
     arc::Arc = "arc", 14;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::policy::{AccessKind, PolicyEvents};
+    use crate::rng::Rng;
+    use crate::state::StateWriter;
+    use crate::units::Lba;
+    use crate::words::Words;
+    use alloc::vec::Vec;
+
+    /// A checkpoint has 32 bytes a slot for the state of a cache, of which its address and its slot take 16. So
+    /// no policy forgets anything at a clean stop.
+    #[test]
+    fn a_full_cache_has_a_state_of_two_words_a_block_at_most() {
+        const BLOCKS: u64 = 200;
+        for policy in PlainPolicy::VALUES.iter().filter(|it| **it != PlainPolicy::Unlimited) {
+            let (mut rng, mut events) = (Rng::new(1, 2), PolicyEvents::default());
+            let (mut victims, mut free) = (Vec::new(), (0..BLOCKS as u32).collect::<Vec<u32>>());
+            let mut cached = Vec::from([u64::MAX; BLOCKS as usize]);
+            let mut built = policy.build(BLOCKS);
+            for _ in 0..20_000 {
+                let lba = rng.below(3) * rng.below(BLOCKS) + rng.below(BLOCKS);
+                if let Some(entry) = cached.iter().position(|known| *known == lba) {
+                    built.on_access(entry as u32, AccessKind::Read, &mut events);
+                    continue;
+                }
+                built.before_insert(Lba(lba));
+                while free.is_empty() {
+                    built.victims(&mut victims, &mut events);
+                    victims.iter().for_each(|entry| built.on_remove(*entry));
+                    free.append(&mut victims);
+                }
+                let entry = free.pop().expect("a free entry");
+                cached[entry as usize] = lba;
+                built.on_insert(entry, Lba(lba), AccessKind::Write, &mut events);
+            }
+            let mut state = StateWriter::default();
+            built.save(&(0..BLOCKS as u32).collect::<Vec<u32>>(), &mut state);
+            let (bytes, spare) = (state.into_bytes().len() as u64, 64);
+            assert!(bytes <= 16 * BLOCKS + spare, "{policy:?}: {bytes}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Cached blocks in two queues, for policies that tell new blocks from proven ones.
 
 use crate::cache::policy::CachedBlock;
-use crate::cache::policy_state::restore_each;
+use crate::cache::policy_state::restore_words;
 use crate::map::LruLists;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
@@ -18,6 +18,9 @@ pub(super) enum Queue {
 
 /// Uses of a block that are counted at most.
 pub(super) const USES_MAX: u8 = 3;
+
+/// Bits of the uses and of the queue of a block where it is saved.
+const WORD_BITS: u32 = 3;
 
 /// The two queues. A block that was taken out as a victim is in none, until the cache has removed it.
 pub(super) struct TwoQueues {
@@ -92,13 +95,14 @@ impl TwoQueues {
         }
     }
 
-    /// Writes each block down, the oldest of a queue first, with its queue and its uses.
+    /// Writes each block down, the oldest of a queue first: its number, its uses and its queue in one word, so
+    /// that a checkpoint has room for the blocks that are remembered besides.
     pub(super) fn save(&self, numbers: &[u32], state: &mut StateWriter) {
         for queue in [Queue::New, Queue::Proven] {
             for entry in self.lists.oldest_first(queue as usize) {
-                state.put_u64(u64::from(numbers[entry as usize]));
-                let uses = u64::from(self.blocks[entry as usize].uses);
-                state.put_u64(uses << 1 | queue as u64);
+                let number = u64::from(numbers[entry as usize]) << WORD_BITS;
+                let uses = u64::from(self.blocks[entry as usize].uses) << 1;
+                state.put_u64(number | uses | queue as u64);
             }
         }
     }
@@ -109,15 +113,11 @@ impl TwoQueues {
         cached: &[CachedBlock],
         state: &mut StateReader<'_>,
     ) -> Result<(), StateError> {
-        restore_each(cached, state, |entry, block, state| {
-            let word = state.take_u64()?;
+        restore_words(cached, state, WORD_BITS, |entry, block, word, _| {
             let queue = match word & 1 {
                 0 => Queue::New,
                 _ => Queue::Proven,
             };
-            if word >> 1 > u64::from(USES_MAX) {
-                return Err(StateError::new("the saved cache counts more uses than it may"));
-            }
             self.insert(queue, entry, block.lba);
             *self.uses_mut(entry) = (word >> 1) as u8;
             Ok(())

@@ -1,7 +1,7 @@
 //! Blocks in the order in which they came, each with a bit that says whether it was used since.
 
 use crate::cache::policy::CachedBlock;
-use crate::cache::policy_state::restore_each;
+use crate::cache::policy_state::restore_words;
 use crate::map::LruList;
 use crate::state::{StateError, StateReader, StateWriter};
 use alloc::vec::Vec;
@@ -61,8 +61,8 @@ impl UsedQueue {
     /// Writes the blocks down in their order, each with its bit.
     pub(super) fn save(&self, numbers: &[u32], state: &mut StateWriter) {
         for entry in self.order.oldest_first() {
-            state.put_u64(u64::from(numbers[entry as usize]));
-            state.put_u64(u64::from(self.was_used[entry as usize]));
+            let was_used = u64::from(self.was_used[entry as usize]);
+            state.put_u64(u64::from(numbers[entry as usize]) << 1 | was_used);
         }
     }
 
@@ -72,16 +72,10 @@ impl UsedQueue {
         cached: &[CachedBlock],
         state: &mut StateReader<'_>,
     ) -> Result<(), StateError> {
-        restore_each(cached, state, |entry, _, state| {
+        restore_words(cached, state, 1, |entry, _, was_used, _| {
             self.push(entry);
-            match state.take_u64()? {
-                0 => Ok(()),
-                1 => {
-                    self.use_again(entry);
-                    Ok(())
-                }
-                _ => Err(StateError::new("a block of the saved cache was neither used nor unused")),
-            }
+            self.was_used[entry as usize] = was_used != 0;
+            Ok(())
         })
     }
 }
