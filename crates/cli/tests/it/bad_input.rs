@@ -154,7 +154,8 @@ fn a_misspelt_key_names_its_line_and_suggests_the_nearest() {
         message,
         format!(
             "s.toml:{line}: cache.policy = \"lur\"; did you mean \"lru\"?; accepted: \"lru\", \
-             \"unlimited\", \"lru-band\", \"pore\", \"ride\", \"opt\""
+             \"unlimited\", \"fifo\", \"clock\", \"sieve\", \"s3-fifo\", \"2q\", \"arc\", \"lru-band\", \
+             \"pore\", \"ride\", \"opt\""
         )
     );
     let message = of_options("--set cache.capacty=40MiB");

@@ -252,8 +252,9 @@ impl Cache {
         kind: AccessKind,
         ctx: &mut Context<'_>,
     ) -> u32 {
-        self.make_room(&mut admission.destage, &mut admission.events, ctx);
         let lba = admission.lba(index);
+        self.replacement.policy.before_insert(lba);
+        self.make_room(&mut admission.destage, &mut admission.events, ctx);
         let id = self.add_entry(lba);
         let wish = self.wish_of_newcomer(admission, index);
         let slot = self.slots.hold(wish);

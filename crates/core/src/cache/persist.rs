@@ -110,12 +110,13 @@ fn number_of(mode: CacheMode) -> u64 {
 mod tests {
     use super::*;
     use crate::cache::{
-        AccessKind, CacheSettings, OpenZones, PeriodCounter, PolicyEvents, PolicySettings,
-        PopularityWindow, PoreSettings, RideSettings, Split, ZoneSettings,
+        AccessKind, CacheSettings, OpenZones, PeriodCounter, PlainPolicy, PolicyEvents,
+        PolicySettings, PopularityWindow, PoreSettings, RideSettings, Split, ZoneSettings,
     };
     use crate::disk::{Geometry, Media};
     use crate::operation::Durability;
     use crate::units::BlockCount;
+    use crate::words::Words;
 
     fn empty(capacity_blocks: u64, policy: PolicySettings) -> Cache {
         let settings = CacheSettings {
@@ -169,7 +170,7 @@ mod tests {
         Ok(again.into_bytes())
     }
 
-    fn policies() -> [PolicySettings; 3] {
+    fn policies() -> Vec<PolicySettings> {
         let pore = PoreSettings {
             zones: ZoneSettings::Equal(8),
             batch: 1,
@@ -186,7 +187,10 @@ mod tests {
             rewrite_over_read: 80,
             split: Split::Adaptive,
         };
-        [PolicySettings::LRU, PolicySettings::Pore(pore), PolicySettings::Ride(ride)]
+        let plain = PlainPolicy::VALUES.iter().map(|policy| PolicySettings::Plain(*policy));
+        let others = [PolicySettings::Pore(pore), PolicySettings::Ride(ride)];
+        // One that is unlimited holds all of the device.
+        plain.filter(|policy| *policy != PolicySettings::UNLIMITED).chain(others).collect()
     }
 
     #[test]
@@ -213,7 +217,8 @@ mod tests {
         let other = |cache: Cache| cache.other_identity(&mut StateReader::new(&sound));
         assert_eq!(other(empty(8, PolicySettings::LRU)), Ok(None));
         assert_eq!(other(empty(9, PolicySettings::LRU)), Ok(Some(("capacity_blocks", 8, 9))));
-        let [_, pore, _] = policies();
+        let pore = policies().into_iter().find(|policy| matches!(policy, PolicySettings::Pore(_)));
+        let pore = pore.expect("PORE among them");
         assert_eq!(other(empty(8, pore)), Ok(Some(("policy number", 0, 2))));
     }
 }

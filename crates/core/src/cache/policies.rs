@@ -21,7 +21,7 @@ impl CacheSettings {
         backing: &Geometry,
     ) -> Result<Box<dyn EvictionPolicy>, CacheSettingsError> {
         match &self.policy {
-            PolicySettings::Plain(policy) => Ok(policy.build()),
+            PolicySettings::Plain(policy) => Ok(policy.build(self.capacity_blocks)),
             PolicySettings::LruBand { bands, batch } => {
                 LruBand::build(bands.as_ref(), *batch, backing)
             }

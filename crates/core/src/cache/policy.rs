@@ -53,6 +53,10 @@ impl PolicyEvents {
 /// policy keeps its state in arrays over them, and knows the blocks between
 /// [`on_insert`](Self::on_insert) and [`on_remove`](Self::on_remove).
 pub trait EvictionPolicy {
+    /// A block that was looked up and is not here is about to come in: said before the cache makes room
+    /// for it, since who leaves may depend on it. A block that is put back is not announced.
+    fn before_insert(&mut self, _lba: Lba) {}
+
     /// A block came in; a block that was written is dirty.
     fn on_insert(&mut self, entry: u32, lba: Lba, kind: AccessKind, events: &mut PolicyEvents);
 

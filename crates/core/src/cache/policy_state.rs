@@ -32,14 +32,26 @@ pub(super) fn restore_each(
     state: &mut StateReader<'_>,
     mut add: impl FnMut(u32, CachedBlock, &mut StateReader<'_>) -> Result<(), StateError>,
 ) -> Result<(), StateError> {
+    restore_words(cached, state, 0, |entry, block, _, state| add(entry, block, state))
+}
+
+/// Reads a word for every cached block, in any order but each once: its number, and below it so many
+/// bits that `add` is given.
+pub(super) fn restore_words(
+    cached: &[CachedBlock],
+    state: &mut StateReader<'_>,
+    bits: u32,
+    mut add: impl FnMut(u32, CachedBlock, u64, &mut StateReader<'_>) -> Result<(), StateError>,
+) -> Result<(), StateError> {
     let mut seen = vec![false; cached.len()];
     for _ in 0..cached.len() {
-        let number = state.take_u64()?;
+        let word = state.take_u64()?;
+        let (number, low) = (word >> bits, word & ((1 << bits) - 1));
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         match (cached.get(index), seen.get(index)) {
             (Some(block), Some(false)) => {
                 seen[index] = true;
-                add(index as u32, *block, state)?;
+                add(index as u32, *block, low, state)?;
             }
             _ => {
                 return Err(StateError::new(format!(

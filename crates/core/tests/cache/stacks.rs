@@ -3,14 +3,15 @@
 use crate::common::check::disk_geometry;
 use crate::common::harness::MemoryDisk;
 use imbrex_core::cache::{
-    Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings, RideSettings, Split, ZoneSettings,
+    Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PlainPolicy, PolicySettings,
+    PopularityWindow, PoreSettings, RideSettings, Split, ZoneSettings,
 };
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::map::BandTable;
 use imbrex_core::operation::Durability;
 use imbrex_core::stack::{NodeId, Stack, StackBuilder};
 use imbrex_core::units::BlockCount;
+use imbrex_core::words::Words;
 use std::sync::Arc;
 
 /// Bands of unequal length over `blocks` blocks.
@@ -47,14 +48,24 @@ pub fn policies(blocks: u64) -> Vec<(&'static str, PolicySettings)> {
         rewrite_over_read: 4,
         split: Split::TwoGhosts,
     });
-    vec![
+    let rivals = RIVALS.map(|name| (name, rival(name)));
+    let ours = [
         ("ride", ride),
         ("lru", PolicySettings::LRU),
         ("lru-band", band_table),
         ("pore-cf", PolicySettings::Pore(pore(OpenZones::Cf))),
         ("pore-pf", PolicySettings::Pore(pore(OpenZones::Pf))),
         ("pore-bl", PolicySettings::Pore(pore(OpenZones::Bl))),
-    ]
+    ];
+    ours.into_iter().chain(rivals).collect()
+}
+
+/// The well-known policies beside LRU, by their words.
+pub const RIVALS: [&str; 6] = ["fifo", "clock", "sieve", "s3-fifo", "2q", "arc"];
+
+/// A policy without settings by its word.
+pub fn rival(word: &str) -> PolicySettings {
+    PolicySettings::Plain(PlainPolicy::of_word(word).expect("a policy"))
 }
 
 /// Settings of a small cache.

@@ -14,8 +14,8 @@ pub mod variants;
 
 use buffers::{buffer, buffer_with_copies, buffering, kept};
 use caches::{
-    BACKING_BLOCKS, cache, cache_over, durable, in_batches, lru, lru_band, pore, ride, with_policy,
-    zone_buffer, zoned_backing,
+    BACKING_BLOCKS, cache, cache_over, durable, in_batches, lru, lru_band, plain, pore, ride,
+    with_policy, zone_buffer, zoned_backing,
 };
 use imbrex_core::array::Level;
 use imbrex_core::array::raid4smr::Placement;
@@ -55,6 +55,12 @@ macro_rules! every_kind {
     ($with:ident) => {
         $with! {
             cache_lru: cache(lru()),
+            cache_fifo: cache(plain("fifo")),
+            cache_clock: cache(plain("clock")),
+            cache_sieve: cache(plain("sieve")),
+            cache_s3_fifo: cache(plain("s3-fifo")),
+            cache_two_q: cache(plain("2q")),
+            cache_arc: cache(plain("arc")),
             cache_lru_band: cache(lru_band()),
             cache_pore_cf: cache(pore(OpenZones::Cf)),
             cache_pore_pf: cache(pore(OpenZones::Pf)),
@@ -68,6 +74,12 @@ macro_rules! every_kind {
             cache_write_only: cache(CacheSettings { mode: CacheMode::WriteOnly, ..lru() }),
             cache_destaging_unforced: cache(CacheSettings { destage: Durability::Cached, ..lru() }),
             durable_cache_lru: cache(durable(lru())),
+            durable_cache_fifo: cache(durable(plain("fifo"))),
+            durable_cache_clock: cache(durable(plain("clock"))),
+            durable_cache_sieve: cache(durable(plain("sieve"))),
+            durable_cache_s3_fifo: cache(durable(plain("s3-fifo"))),
+            durable_cache_two_q: cache(durable(plain("2q"))),
+            durable_cache_arc: cache(durable(plain("arc"))),
             durable_cache_lru_band: cache(durable(lru_band())),
             durable_cache_pore_cf: cache(durable(pore(OpenZones::Cf))),
             durable_cache_pore_pf: cache(durable(pore(OpenZones::Pf))),

@@ -28,10 +28,11 @@ macro_rules! stack {
 
 /// The stacks that ship for the search, by name; the first is the default. Their disks have a few hundred
 /// blocks.
-const READY_MADE: [(&str, &str); 25] = [
+const READY_MADE: [(&str, &str); 26] = [
     stack!("pore"),
     stack!("lru"),
     stack!("lru-band"),
+    stack!("rivals"),
     stack!("ride"),
     stack!("smr-only"),
     stack!("smr-two-ports"),

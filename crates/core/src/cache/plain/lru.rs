@@ -12,8 +12,8 @@ pub(super) struct Lru {
     list: LruList,
 }
 
-impl Default for Lru {
-    fn default() -> Lru {
+impl Lru {
+    pub(super) fn new(_: u64) -> Lru {
         Lru { list: LruList::new() }
     }
 }

@@ -2,13 +2,14 @@
 
 use super::{BufferBound, DURABILITY, JOURNAL_PAGES, Kind};
 use imbrex_core::cache::{
-    Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PolicySettings, PopularityWindow,
-    PoreSettings, RideSettings, Split, ZoneLruSettings, ZoneSettings,
+    Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PlainPolicy, PolicySettings,
+    PopularityWindow, PoreSettings, RideSettings, Split, ZoneLruSettings, ZoneSettings,
 };
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::map::BandTable;
 use imbrex_core::operation::Durability;
 use imbrex_core::units::BlockCount;
+use imbrex_core::words::Words;
 use imbrex_core::zone::{ZoneGeometry, ZoneModel};
 use std::sync::Arc;
 
@@ -30,6 +31,11 @@ pub fn with_policy(policy: PolicySettings) -> CacheSettings {
 
 pub fn lru() -> CacheSettings {
     with_policy(PolicySettings::LRU)
+}
+
+/// A policy without settings, by its word.
+pub fn plain(word: &str) -> CacheSettings {
+    with_policy(PolicySettings::Plain(PlainPolicy::of_word(word).expect("a policy")))
 }
 
 pub fn lru_band() -> CacheSettings {

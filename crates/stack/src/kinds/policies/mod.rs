@@ -143,7 +143,7 @@ pub fn policy_key() -> Key {
     }
 }
 
-const POLICIES_ACCEPTED: &str = r#"`"lru"`; `"lru-band"`: with the least recently used its whole band, needs bands below; `"pore"`; [`"ride"`](systems/ride.md): dirty blocks where the rewrite of their band is already paid for; as bounds, `"unlimited"`: none, the cache is as large as what it caches, and `"opt"`: the one used again last, known from the trace"#;
+const POLICIES_ACCEPTED: &str = r#"`"lru"`, `"fifo"`, `"clock"`, `"sieve"`, `"s3-fifo"`, `"2q"`, `"arc"`: [well-known ones](systems/policies.md); `"lru-band"`: with the least recently used its whole band, needs bands below; `"pore"`; [`"ride"`](systems/ride.md): dirty blocks where the rewrite of their band is already paid for; as bounds, `"unlimited"`: none, the cache is as large as what it caches, and `"opt"`: the one used again last, known from the trace"#;
 
 /// What a policy says of itself.
 pub(super) trait PolicyKeys {
