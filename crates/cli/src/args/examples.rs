@@ -146,7 +146,7 @@ mod tests {
                 let line = example.split(" > ").next().expect("a command");
                 assert!(line.starts_with(&format!("imbrex {path}")), "{example}");
                 let result = command().try_get_matches_from(line.split(' '));
-                assert!(result.is_ok(), "{example}: {}", result.err().expect("an error"));
+                assert!(result.is_ok(), "{example}: {}", result.expect_err("an error"));
                 assert!(command().render_long_help().to_string().len() > 100);
             }
         }
