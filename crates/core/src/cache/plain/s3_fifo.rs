@@ -5,7 +5,7 @@
 //! times at most.
 //!
 //! The functions and their order are those of Algorithm 1. The main queue counts as full when it has
-//! more than its nine tenths; uses are counted anew when a block moves there, as section 4.1 says.
+//! more than its nine tenths; uses are counted anew when a block moves there, as libCacheSim does it.
 
 use super::ghost_list::GhostList;
 use super::two_queues::{Queue, TwoQueues, USES_MAX};
