@@ -129,4 +129,8 @@ fn traces_without_an_answer_say_why() {
         "imbrex: t.spc: is the trace t.spc itself; accepted: another file"
     );
     assert_eq!(fs::read_to_string(folder.join("t.spc")).expect("the trace"), TRACE);
+    assert_eq!(
+        refused(folder, &["t.spc", "--csv", "hits", "--html", "hits"], 1),
+        "imbrex: --csv hits --html hits: are one file; accepted: two"
+    );
 }

@@ -17,6 +17,12 @@ pub fn run(args: &MrcArgs) -> Result<(), Failure> {
             check_output(option, file, [args.path.as_str()])?;
         }
     }
+    if let (Some(csv), Some(html)) = (&args.csv, &args.html)
+        && csv == html
+    {
+        let file = csv.display();
+        return Err(format!("--csv {file} --html {file}: are one file; accepted: two").into());
+    }
     let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
     let curve =
         lru_curve(reader, args.blocks, args.sample, args.limit, |hits| match &args.sizes {
