@@ -2,7 +2,6 @@
 """`make install` puts a stripped program, manual pages and completions under a prefix. The program runs from there, bash
 completes with what was installed, and the manual pages can be read."""
 
-import os
 import pathlib
 import subprocess
 
@@ -26,5 +25,4 @@ assert "compare" in completed, completed
 for file in ("zsh/site-functions/_imbrex", "fish/vendor_completions.d/imbrex.fish"):
     assert "compare" in (into / "usr/share" / file).read_text()
 page = (into / "usr/share/man/man1/imbrex-compare.1").read_text()
-assert ".SH SYNOPSIS" in page and "imbrex compare \\-\\-trace" in page.replace("Examples:", ""), page[:400]
-assert os.access(program, os.X_OK)
+assert ".SH SYNOPSIS" in page and "imbrex compare \\-\\-trace" in page, page[:400]

@@ -26,24 +26,13 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::{Workload, WorkloadKind};
     use super::super::table::TableStyle;
     use super::*;
 
     fn report(left: usize) -> Report {
-        let workload = Workload {
-            path: "t.csv".into(),
-            kind: WorkloadKind::Captured,
-            requests: 1,
-            sha256: None,
-            format: None,
-            skipped_lines: Default::default(),
-            time_inversions: 0,
-            combination: None,
-        };
         Report {
             left: (0..left).map(|n| format!("t.csv, lru n=<{n}>")).collect(),
-            ..Report::new(7, workload)
+            ..Report::of_runs(vec![])
         }
     }
 

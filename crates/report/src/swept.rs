@@ -1,5 +1,6 @@
 //! How figures change over a swept key.
 
+use super::drawn::SWEEP_SETTINGS_MAX;
 use super::report::{Report, Run};
 use serde_json::Value;
 
@@ -125,12 +126,14 @@ impl Report {
         };
         let sweep_at = |at: Vec<(&'a str, &'a Value)>| {
             let line = |(index, system): (usize, &&'a str)| {
-                let of_system = || self.runs.iter().filter(|run| run.system == **system);
+                let runs = self.runs.iter();
+                let here: Vec<&Run> =
+                    runs.filter(|run| run.system == **system && agrees(run, &at)).collect();
                 let runs: Vec<Option<&Run>> = (values.iter())
                     .map(|value| {
                         let has =
                             |run: &&Run| run.parameters.get(key).is_none_or(|own| own == *value);
-                        of_system().find(|run| has(run) && agrees(run, &at))
+                        here.iter().copied().find(has)
                     })
                     .collect();
                 let drawn = runs.iter().flatten().count() > 1;
@@ -142,9 +145,11 @@ impl Report {
         settings.into_iter().map(sweep_at).collect()
     }
 
-    /// Where more of each swept key stops to help, a sentence for each sweep of a key whose values grow.
+    /// Where more of each swept key stops to help, a sentence for each sweep of a key whose values grow; of many the
+    /// first.
     pub(super) fn knees(&self) -> Vec<String> {
-        self.sweeps().iter().filter_map(Sweep::knees).collect()
+        let sweeps = self.sweeps();
+        sweeps.iter().filter_map(Sweep::knees).take(SWEEP_SETTINGS_MAX).collect()
     }
 }
 

@@ -1,14 +1,14 @@
 //! A stack as its TOML file states it.
 
-use super::drive_stack::{is_drive_file, library_drives, stack_of_drive};
+use super::drive_stack::{is_drive_file, library_drives, stack_of_drive, text_of_drive};
 use super::kinds::policies::{POLICY, drop_foreign_keys};
 use super::kinds::{DiskConfig, NodeConfig};
 use super::kinds::{check_medium, check_overlaps};
 use super::setting::Setting;
 use super::text::read_stack;
+use imbrex_drives::OnOff;
 use imbrex_drives::quantity::Size;
 use imbrex_drives::toml_error::{self, TomlError, listed, nearest, read_text};
-use imbrex_drives::{Drive, OnOff};
 use serde::Serialize;
 
 /// Nodes of a stack at most: several times what a layer over every disk of a shelf takes.
@@ -123,16 +123,10 @@ pub fn stack_text(name_or_path: &str) -> Result<(String, String), ConfigError> {
     if looks_like_path || is_file {
         let text = read_text(name_or_path)
             .map_err(|error| ConfigError::Read { path: name_or_path.to_string(), error })?;
-        let text = match is_drive_file(&text) {
-            // What is wrong with a drive file is told in its own lines.
-            true => {
-                let drive = Drive::open(name_or_path);
-                let drive = drive.map_err(|error| ConfigError::words(error.to_string()))?;
-                stack_of_drive(name_or_path, &drive.model)
-            }
-            false => text,
+        return match is_drive_file(&text) {
+            true => text_of_drive(name_or_path),
+            false => Ok((name_or_path.to_string(), text)),
         };
-        return Ok((name_or_path.to_string(), text));
     }
     let known: Vec<&str> = ready_made().collect();
     let drives = library_drives().map(|(name, _)| name);

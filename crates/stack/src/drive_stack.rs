@@ -44,6 +44,16 @@ pub(super) fn is_drive_file(text: &str) -> bool {
     table.is_ok_and(|table| table.contains_key("media") && !table.contains_key("node"))
 }
 
+/// The file of a drive, by name or path, and the text of the stack that it is by itself.
+///
+/// # Errors
+/// When there is no such drive, or something is wrong with its file, which is told in its own lines.
+pub(super) fn text_of_drive(name_or_path: &str) -> Result<(String, String), ConfigError> {
+    let drive = Drive::open(name_or_path).map_err(|error| ConfigError::words(error.to_string()))?;
+    let text = stack_of_drive(&drive.file, &drive.model);
+    Ok((drive.file, text))
+}
+
 impl StackConfig {
     /// The stack that a drive is by itself: the name of a drive of the library, or the path of a
     /// drive file.
@@ -51,11 +61,10 @@ impl StackConfig {
     /// # Errors
     /// When there is no such drive, or a setting is wrong.
     pub fn of_drive(name_or_path: &str, settings: &[Setting]) -> Result<StackConfig, ConfigError> {
-        let drive =
-            Drive::open(name_or_path).map_err(|error| ConfigError::words(error.to_string()))?;
-        let text = stack_of_drive(&drive.file, &drive.model);
-        StackConfig::from_text(&drive.file, &text, settings)
+        let (file, text) = text_of_drive(name_or_path)?;
+        StackConfig::from_text(&file, &text, settings)
     }
+
     /// A ready-made stack or a stack file; any other name or path is that of a drive, which is a
     /// stack by itself.
     ///

@@ -229,7 +229,8 @@ fn unsupported(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Time, latency, direction, block size, offset and perhaps a priority, as fio writes a latency log with `log_offset=1`.
+/// Time, latency, direction, block size, offset and perhaps a priority, as fio writes a latency log with `log_offset=1`:
+/// with a blank behind each comma, which traces of five integers do not have.
 fn is_latency_log(lines: &[&[u8]]) -> bool {
     let is_entry = |line: &&[u8]| {
         let fields: Vec<Option<u64>> =

@@ -1,5 +1,6 @@
 //! `imbrex compare`.
 
+use super::console::emit;
 use super::outputs::{batch_jobs, check_out, write_results};
 use super::print_experiment::print_experiment;
 use super::stack::{settings_of_stacks, systems};
@@ -41,18 +42,14 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     };
     let (settings, own_settings) = settings_of_stacks(&args.set, &names)?;
     let swept_values = swept_values(&args.sweep)?;
-    if args.print_experiment {
-        super::console::emit(&print_experiment(args, &names, &settings, &swept_values)?);
-        return Ok(());
-    }
     let mut bases = Vec::new();
-    for name in names {
-        let mut config = StackConfig::load(&name, &[])?;
+    for name in &names {
+        let mut config = StackConfig::load(name, &[])?;
         if let Some(size) = &args.size {
             config.size = Some(Size(parse_size(size)?));
         }
-        let own = own_settings.iter().filter(|it| it.stack == name).map(|it| it.setting.clone());
-        bases.push(BaseStack { own: own.collect(), file: name, config });
+        let own = own_settings.iter().filter(|it| it.stack == *name).map(|it| it.setting.clone());
+        bases.push(BaseStack { own: own.collect(), file: name.clone(), config });
     }
     let swept = sweep(&swept_values, bases.len())?.stacks(&bases, &settings)?;
     if workload.is_stream() && swept.len() > 1 {
@@ -65,6 +62,10 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     }
     let configs = || swept.iter().map(|(config, _)| config);
     check_series(&args.series, configs())?;
+    if args.print_experiment {
+        emit(&print_experiment(args, &names, &settings, &swept_values)?);
+        return Ok(());
+    }
     // As the paper did: a write-only comparison replays no reads, in any of the stacks.
     replay.drop_reads = configs().any(StackConfig::is_write_only);
     let cases = swept

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use imbrex_drives::toml_error::{listed, nearest};
 use imbrex_stack::{NodeConfig, Setting, StackConfig, check_taken, ready_made};
 
-/// Ready-made stacks that `all` leaves out: what others do, over a day of requests.
+/// The end of the names that `all` leaves out: caches that are among the others too, over another drive.
 const ARCHIVE: &str = "-archive";
 
 /// The settings of `--set`.

@@ -292,6 +292,10 @@ fn a_bad_sweep_or_pattern_names_what_is_wrong() {
         of_options("--systems lru,smr-only --set smr-only:cache.capacity=1%")
             .starts_with("--set cache.capacity: no stack `smr-only` has a node `cache`")
     );
+    assert!(
+        of_options("--systems lru --print-experiment --sweep log.capacity=1%,2%")
+            .starts_with("--sweep log.capacity: no compared stack has a node `log`")
+    );
     assert_eq!(
         of_options("--print-experiment --untimed"),
         "--print-experiment with --untimed: an experiment file has no key for it; accepted: without --untimed"

@@ -1,5 +1,6 @@
 //! Figures over swept keys: a line for each system, a chart for each setting of the other keys.
 
+use super::super::drawn::SWEEP_SETTINGS_MAX;
 use super::super::report::Report;
 use super::super::swept::{SWEPT_METRICS, Sweep, SweptMetric, short, text_of};
 use crate::format::number;
@@ -9,9 +10,6 @@ use crate::page::svg::{
 use crate::page::{COLOURS, chip, escape, open_section};
 use serde::Serialize;
 use std::fmt::Write as _;
-
-/// Settings of the other keys that are drawn of a key; `results.csv` has all.
-const SETTINGS_MAX: usize = 12;
 
 /// Two charts stand beside each other.
 const HALF_WIDTH: i32 = WIDTH / 2;
@@ -54,7 +52,7 @@ fn groups(report: &Report) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (number, sweep) in sweeps.iter().enumerate() {
         let of_key = groups.iter().filter(|group| group.key == sweep.key).count();
-        if of_key < SETTINGS_MAX {
+        if of_key < SWEEP_SETTINGS_MAX {
             let chart = |(metric, of): (usize, &SweptMetric)| {
                 SweptChart::of(format!("swept-{number}-{metric}"), sweep, of)
             };
@@ -76,7 +74,7 @@ pub(super) fn over_keys(report: &Report, body: &mut String) {
         open_section(&format!("Over {key}"), why, body);
         let knees: Vec<String> =
             sweeps.iter().filter(|it| it.key == key).filter_map(Sweep::knees).collect();
-        for knee in knees.iter().take(SETTINGS_MAX) {
+        for knee in knees.iter().take(SWEEP_SETTINGS_MAX) {
             let _ = writeln!(body, "<p>{}</p>", escape(knee));
         }
         legend(report, body);
@@ -89,10 +87,10 @@ pub(super) fn over_keys(report: &Report, body: &mut String) {
             body.push_str("</div>\n");
         }
         let settings = sweeps.iter().filter(|sweep| sweep.key == key).count();
-        if settings > SETTINGS_MAX {
+        if settings > SWEEP_SETTINGS_MAX {
             let _ = writeln!(
                 body,
-                "<p>The first {SETTINGS_MAX} of {settings} settings of the other keys; results.csv has all.</p>",
+                "<p>The first {SWEEP_SETTINGS_MAX} of {settings} settings of the other keys; results.csv has all.</p>",
             );
         }
         body.push_str("</section>\n");
