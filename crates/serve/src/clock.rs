@@ -24,23 +24,43 @@ const SPIN: Duration = Duration(50_000);
 #[derive(Clone, Copy, Debug)]
 pub struct WallTime {
     start: time::Instant,
+    /// Time passes only as [`ahead`](Self::ahead) says, however busy the machine is.
+    #[cfg(test)]
+    stands_at: Option<Instant>,
 }
 
 impl WallTime {
     /// Time that starts now.
     pub fn start() -> WallTime {
-        WallTime { start: time::Instant::now() }
+        WallTime {
+            start: time::Instant::now(),
+            #[cfg(test)]
+            stands_at: None,
+        }
+    }
+
+    /// Time that a test moves.
+    #[cfg(test)]
+    pub(crate) fn standing() -> WallTime {
+        WallTime { stands_at: Some(Instant::ZERO), ..WallTime::start() }
     }
 
     /// The time of a start that was `by` earlier: a test need not wait.
     #[cfg(test)]
     pub(crate) fn ahead(self, by: Duration) -> WallTime {
-        WallTime { start: self.start - time::Duration::from_nanos(by.0) }
+        WallTime {
+            start: self.start - time::Duration::from_nanos(by.0),
+            stands_at: self.stands_at.map(|at| at + by),
+        }
     }
 
     /// The time since the start.
     #[inline]
     pub fn now(&self) -> Instant {
+        #[cfg(test)]
+        if let Some(at) = self.stands_at {
+            return at;
+        }
         Instant(self.start.elapsed().as_nanos() as u64)
     }
 }

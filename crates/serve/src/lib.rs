@@ -14,6 +14,7 @@ pub mod file_kind;
 pub mod fsck;
 pub mod image;
 pub mod listener;
+pub mod lockable_file;
 pub mod nbd;
 pub mod remote;
 pub mod server;

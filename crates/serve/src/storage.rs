@@ -2,8 +2,9 @@
 //! place that a stack file names. Labels are read and written so, and `check` reads so.
 
 use crate::file_kind::{self, Accepted};
+use crate::lockable_file::LockableFile;
 use crate::remote::{RemoteAddress, RemoteStorage};
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom};
@@ -14,7 +15,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub enum Storage {
     /// A file or block device.
-    File(File),
+    File(LockableFile),
     /// An export of another server.
     Remote(RemoteStorage),
 }
@@ -45,7 +46,7 @@ impl Storage {
                 options.read(true).write(for_writing);
                 let file =
                     file_kind::open(&mut options, OFlags::empty(), place, Accepted::Storage)?;
-                Ok(Storage::File(file))
+                Ok(Storage::File(file.into()))
             }
         }
     }
@@ -64,12 +65,8 @@ impl Storage {
     /// # Errors
     /// When somebody else has locked it.
     pub fn lock(&self, against_readers: bool) -> io::Result<()> {
-        let lock = match against_readers {
-            true => FlockOperation::NonBlockingLockExclusive,
-            false => FlockOperation::NonBlockingLockShared,
-        };
-        let Some(file) = self.file() else { return Ok(()) };
-        flock(file, lock).map_err(|errno| match errno {
+        let Storage::File(file) = self else { return Ok(()) };
+        file.lock(against_readers).map_err(|errno| match errno {
             Errno::WOULDBLOCK => io::Error::new(errno.kind(), "it is in use by another process"),
             errno => errno.into(),
         })
@@ -82,7 +79,7 @@ impl Storage {
     pub fn length(&self) -> io::Result<u64> {
         match self {
             // The length in the metadata of a block device is zero; its end is not.
-            Storage::File(file) => { file }.seek(SeekFrom::End(0)),
+            Storage::File(file) => { &**file }.seek(SeekFrom::End(0)),
             Storage::Remote(remote) => Ok(remote.export().bytes),
         }
     }

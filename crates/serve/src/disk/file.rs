@@ -7,13 +7,14 @@ use super::workers::{Task, Workers, read_at, write_at, zero_anyhow, zero_at};
 use crate::clock::Waker;
 use crate::file_kind::{self, Accepted};
 use crate::image::needed_bytes;
+use crate::lockable_file::LockableFile;
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Operation, RequestId};
 use imbrex_core::units::{BLOCK_BYTES, Instant};
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -114,7 +115,7 @@ enum Key {
 pub struct FileDisk {
     geometry: Geometry,
     watch: Watch,
-    file: Arc<File>,
+    file: Arc<LockableFile>,
     direct: bool,
     workers: Workers<Key>,
     done: VecDeque<DiskCompletion>,
@@ -179,12 +180,9 @@ impl FileDisk {
         waker: Waker,
     ) -> Result<FileDisk, DiskError> {
         let error = |source: io::Error| DiskError::Open { path: path.to_owned(), source };
-        let (mut file, direct) = open_file(path, direct, access)?;
-        let lock = match access {
-            Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
-            Access::ReadOnly => FlockOperation::NonBlockingLockShared,
-        };
-        match rustix::fs::flock(&file, lock) {
+        let (file, direct) = open_file(path, direct, access)?;
+        let file = LockableFile::from(file);
+        match file.lock(access == Access::ReadWrite) {
             Err(Errno::WOULDBLOCK) => {
                 let path = path.to_owned();
                 return Err(DiskError::InUse { path });
@@ -192,7 +190,7 @@ impl FileDisk {
             result => result.map_err(|errno| error(errno.into()))?,
         }
         // The length in the metadata of a block device is zero; its end is not.
-        let bytes = file.seek(SeekFrom::End(0)).map_err(error)?;
+        let bytes = (&*file).seek(SeekFrom::End(0)).map_err(error)?;
         let needed = geometry.blocks.bytes();
         if bytes < needed {
             return Err(DiskError::TooShort { path: path.to_owned(), bytes, needed });
@@ -229,7 +227,7 @@ impl FileDisk {
     /// When it is too short for that.
     pub fn with_label(mut self, path: &Path) -> Result<FileDisk, DiskError> {
         let needed = needed_bytes(self.geometry.blocks, true);
-        let end = (&*self.file).seek(SeekFrom::End(0));
+        let end = (&**self.file).seek(SeekFrom::End(0));
         let bytes = end.map_err(|source| DiskError::Open { path: path.to_owned(), source })?;
         if bytes < needed {
             return Err(DiskError::TooShort { path: path.to_owned(), bytes, needed });

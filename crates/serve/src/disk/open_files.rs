@@ -3,11 +3,11 @@
 //! A file that is deleted or moved away while it is open works on until it is closed, so nothing that a
 //! disk does fails. A person must know it before the server ends. So whoever serves looks now and then.
 
+use crate::lockable_file::LockableFile;
 use crate::signals::say;
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(crate) struct OpenFile {
     node: RefCell<Option<String>>,
     path: RefCell<PathBuf>,
     /// None of a disk at another server.
-    file: Option<Arc<File>>,
+    file: Option<Arc<LockableFile>>,
     /// It has a name that could be deleted, which a block device and anonymous memory have not.
     has_name: Cell<bool>,
     away: Cell<Option<Away>>,
@@ -60,7 +60,7 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    pub fn new(path: &Path, file: &Arc<File>, has_name: bool) -> OpenFile {
+    pub fn new(path: &Path, file: &Arc<LockableFile>, has_name: bool) -> OpenFile {
         OpenFile {
             node: RefCell::default(),
             path: RefCell::new(path.to_owned()),
@@ -232,11 +232,11 @@ impl OpenFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use std::fs::{self, File};
 
     fn opened(path: &Path) -> (OpenFiles, Rc<OpenFile>) {
         fs::write(path, "data").expect("a file");
-        let file = Arc::new(File::open(path).expect("a file"));
+        let file = Arc::new(LockableFile::from(File::open(path).expect("a file")));
         let open = Rc::new(OpenFile::new(path, &file, true));
         open.set_node("a");
         let files = OpenFiles::default();

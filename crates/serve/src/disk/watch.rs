@@ -6,6 +6,7 @@
 //! writes, once for all of an instant, and at every flush.
 
 use super::open_files::{OpenFile, OpenFiles};
+use crate::lockable_file::LockableFile;
 use crate::signals::say;
 use imbrex_core::error::IoError;
 use imbrex_core::units::Instant;
@@ -42,7 +43,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Looks after a file that must hold `needed_bytes`.
-    pub fn new(path: &Path, file: &Arc<File>, needed_bytes: u64) -> io::Result<Watch> {
+    pub fn new(path: &Path, file: &Arc<LockableFile>, needed_bytes: u64) -> io::Result<Watch> {
         Ok(Watch {
             open: Rc::new(OpenFile::new(path, file, file.metadata()?.is_file())),
             needed_bytes,

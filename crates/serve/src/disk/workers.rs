@@ -2,6 +2,7 @@
 
 use super::bounce::Bounce;
 use crate::clock::Waker;
+use crate::lockable_file::LockableFile;
 use crate::signals::say;
 use imbrex_core::units::BLOCK_BYTES;
 use rustix::fs::FallocateFlags;
@@ -46,7 +47,7 @@ pub(super) struct Done<K> {
 
 /// A few threads over one file. They start with the first task: many files never need them.
 pub(super) struct Workers<K> {
-    file: Arc<File>,
+    file: Arc<LockableFile>,
     direct: bool,
     waker: Waker,
     tasks: Option<Sender<(K, Task)>>,
@@ -57,7 +58,7 @@ pub(super) struct Workers<K> {
 
 impl<K: Send + 'static> Workers<K> {
     /// Threads for a file that was opened with `O_DIRECT` or without.
-    pub fn new(file: Arc<File>, direct: bool, waker: Waker) -> Workers<K> {
+    pub fn new(file: Arc<LockableFile>, direct: bool, waker: Waker) -> Workers<K> {
         Workers {
             file,
             direct,
@@ -258,7 +259,7 @@ mod tests {
 
     fn lose_a_task() {
         let (_clock, waker) = WallClock::alone().expect("an epoll instance");
-        let file = Arc::new(File::open("/dev/null").expect("a file"));
+        let file = Arc::new(LockableFile::from(File::open("/dev/null").expect("a file")));
         let mut workers = Workers::new(file, false, waker);
         // The end of this range is no number.
         let task = Task::WriteZeroes { offset: u64::MAX, length: 1 };

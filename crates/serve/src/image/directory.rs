@@ -2,7 +2,8 @@
 
 use super::{ImageError, ImageNode};
 use crate::file_kind::{Accepted, open_to_read};
-use rustix::fs::{CWD, FlockOperation, RenameFlags};
+use crate::lockable_file::LockableFile;
+use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -32,7 +33,7 @@ const FOLDER_MODE: u32 = 0o700;
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    file: File,
+    file: LockableFile,
     is_read_only: bool,
 }
 
@@ -67,11 +68,8 @@ impl Directory {
 
     fn lock(path: &Path, is_read_only: bool) -> Result<Directory, ImageError> {
         let file = File::open(path).map_err(system("open", path))?;
-        let lock = match is_read_only {
-            true => FlockOperation::NonBlockingLockShared,
-            false => FlockOperation::NonBlockingLockExclusive,
-        };
-        match rustix::fs::flock(&file, lock) {
+        let file = LockableFile::from(file);
+        match file.lock(!is_read_only) {
             Ok(()) => Ok(Directory { path: path.to_owned(), file, is_read_only }),
             Err(Errno::WOULDBLOCK) => Err(ImageError::InUse { dir: path.to_owned() }),
             Err(errno) => Err(system("lock", path)(errno.into())),

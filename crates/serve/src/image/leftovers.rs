@@ -157,7 +157,7 @@ impl Left {
         if !is_file || is_one_of(path, in_use) {
             return None;
         }
-        let storage = Storage::File(open_to_read(path, Accepted::File).ok()?);
+        let storage = Storage::File(open_to_read(path, Accepted::File).ok()?.into());
         storage.lock(true).ok()?;
         let path = path.to_owned();
         is_left(&storage).then_some(Left { path, storage })

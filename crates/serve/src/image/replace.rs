@@ -278,7 +278,7 @@ mod tests {
         file.set_len((4 << 12) + LABEL_BYTES).expect("a length");
         if let Some(number) = number {
             let label = Label::new(Uuid([9; 16]), number, 7);
-            write_label(&Storage::File(file), &label, BlockCount(4)).expect("a label");
+            write_label(&Storage::File(file.into()), &label, BlockCount(4)).expect("a label");
         }
     }
 
