@@ -30,6 +30,7 @@ pub use trace::{
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use imbrex_report::{Dependencies, Due};
+use imbrex_sim::experiment::ROUNDS_MAX;
 use imbrex_traces::BlockRule;
 use std::path::PathBuf;
 use trace::named;
@@ -113,6 +114,9 @@ pub struct WorkloadArgs {
     /// Stop after this many records
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     pub limit: Option<u64>,
+    /// Replay the trace N times over, each round a mean gap behind the last request of the one before
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<u32>::new().range(1..=u64::from(ROUNDS_MAX)))]
+    pub repeat: u32,
     /// What to do with addresses beyond the device
     #[arg(long, value_enum)]
     pub fit: Option<FitArg>,

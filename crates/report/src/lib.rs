@@ -18,6 +18,7 @@ mod headline;
 mod heads;
 mod histogram;
 mod html;
+mod keeping_up;
 mod kind_tables;
 mod left;
 mod movement;

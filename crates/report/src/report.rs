@@ -63,6 +63,9 @@ pub struct Workload {
     pub sha256: Option<String>,
     /// Trace format, such as `msr`; null when nothing was parsed.
     pub format: Option<String>,
+    /// How many times over it was replayed; absent where it was once.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub repeat: u32,
     /// Lines of the trace that were not used, counted by reason.
     pub skipped_lines: BTreeMap<String, u64>,
     /// Requests that were earlier than the one before and were taken to come with it; absent where none was.
@@ -71,6 +74,14 @@ pub struct Workload {
     /// How it was made of several traces; absent when it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combination: Option<Combination>,
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn is_once(repeat: &u32) -> bool {
+    *repeat == 1
 }
 
 /// A workload that was made of several traces.
@@ -392,6 +403,7 @@ impl Report {
             sha256: None,
             format: None,
             skipped_lines: BTreeMap::new(),
+            repeat: 1,
             time_inversions: 0,
             combination: None,
         };

@@ -90,6 +90,13 @@ pub struct Costs {
     pub since_due_ms: Option<ResponseTimes>,
     /// Instant of the last host completion, from the first arrival.
     pub finish_s: f64,
+    /// Instant of the last arrival, from the first; absent unless requests were issued at their time stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_arrival_s: Option<f64>,
+    /// The last answer came soon enough after the last arrival: within a hundredth of the recording, which
+    /// counts as 1 s at least and as 60 s at most. Absent unless requests were issued at their time stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps_up: Option<bool>,
 }
 
 /// How the workload was given to the stack, and what shares were shares of.

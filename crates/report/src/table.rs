@@ -154,7 +154,7 @@ impl Report {
         let of_runs = self.no_cleaning_lines().into_iter();
         let of_runs = of_runs.chain(self.event_lines());
         let of_all = self.left_line().into_iter().chain(self.inversions_line());
-        of_all.chain(of_runs).chain(self.hardware_line())
+        of_all.chain(self.keeping_up_line()).chain(of_runs).chain(self.hardware_line())
     }
 
     /// That times of the trace went back, where requests are issued by them.
@@ -178,8 +178,12 @@ impl Report {
 
     /// The workload in one line, its kind spelt out.
     pub(super) fn workload_line(&self) -> String {
-        let Workload { path, requests, .. } = &self.workload;
-        format!("{path}: {} requests, {}", count(*requests), self.workload.describe())
+        let Workload { path, requests, repeat, .. } = &self.workload;
+        let over = match repeat {
+            1 => String::new(),
+            repeat => format!(", {} times over", count(u64::from(*repeat))),
+        };
+        format!("{path}{over}: {} requests, {}", count(*requests), self.workload.describe())
     }
 }
 

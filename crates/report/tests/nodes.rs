@@ -52,6 +52,7 @@ fn report() -> Report {
         sha256: None,
         format: None,
         skipped_lines: BTreeMap::new(),
+        repeat: 1,
         time_inversions: 0,
         combination: None,
     };

@@ -223,6 +223,8 @@ pub struct Replayer<I> {
     pub counts: ReplayCounts,
     /// When the last answer came.
     pub finished_at: Instant,
+    /// When the last request arrived.
+    pub last_arrival: Instant,
     /// In the mode without times.
     turn: Turn,
     error: Option<ReplayError>,
@@ -268,6 +270,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             recorder,
             counts: ReplayCounts::default(),
             finished_at: Instant::ZERO,
+            last_arrival: Instant::ZERO,
             turn: Turn::default(),
             error: None,
         };
@@ -426,6 +429,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             InFlight { record, arrived, due, operation, blocks, buffer, stream, window, mark };
         let index = self.in_flight.add(entry);
         self.counts.requests += 1;
+        self.last_arrival = arrived;
         self.counts.end_blocks = self.counts.end_blocks.max(extent.end().0);
         match operation {
             Operation::Read => self.counts.read_blocks += blocks,

@@ -299,6 +299,7 @@ mod tests {
             sha256: None,
             format: None,
             skipped_lines: Default::default(),
+            repeat: 1,
             time_inversions: 0,
             combination: None,
         };

@@ -22,6 +22,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         path: args.trace.clone(),
         options: args.read.options()?,
         limit: args.limit,
+        repeat: 1,
         combined: None,
         kept: Kept::default(),
     };

@@ -53,6 +53,7 @@ fn workload(args: &CompareArgs) -> Result<Table, Failure> {
     insert(&mut workload, "columns", of.read.map.clone());
     let limit = of.limit.map(|limit| i64::try_from(limit).map_err(|_| too_large("--limit", limit)));
     insert(&mut workload, "limit", limit.transpose()?);
+    insert(&mut workload, "repeat", (of.repeat > 1).then_some(i64::from(of.repeat)));
     let fit = of.fit.map(|fit| match fit {
         FitArg::Wrap => "wrap",
         FitArg::Scale => "scale",

@@ -12,9 +12,17 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted)
         path: args.trace.clone(),
         options: args.read.options()?,
         limit: args.limit,
+        repeat: args.repeat,
         combined: None,
         kept: Kept::default(),
     };
+    if args.repeat > 1 && workload.is_stream() {
+        return Err(format!(
+            "--trace - with --repeat {}: standard input can be read once: give a file",
+            args.repeat
+        )
+        .into());
+    }
     let passes = if matches!(args.fit, Some(FitArg::Scale)) { 2 } else { 0 };
     let wanted = workload.kept.want(passes);
     let mode = match (args.open_loop, args.streams) {

@@ -306,6 +306,7 @@ fn a_bad_sweep_or_pattern_names_what_is_wrong() {
 fn a_command_called_wrongly_ends_with_status_2() {
     let folder = tempfile::tempdir().expect("a folder");
     for (arguments, part) in [
+        ("compare --trace=x --repeat=0", "'0' for '--repeat <N>': 0 is not in 1..=1000000"),
         ("compare --colour", "unexpected argument '--colour'"),
         ("compare --trace=x --queue-depth=0", "'0' for '--queue-depth <N>': 0 is not in 1.."),
         ("compare --trace=x --drive-scale=0", "'0' for '--drive-scale <N>': 0 is not in 1.."),

@@ -95,7 +95,7 @@ fn a_sweep_runs_each_stack_that_has_the_key_at_each_value() {
 fn the_printed_experiment_makes_the_same_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = format!(
-        "{OPTIONS} --sweep cache.mode=write-only,read-write --queue-depth 4 --limit 900 --size 64GiB"
+        "{OPTIONS} --sweep cache.mode=write-only,read-write --queue-depth 4 --limit 900 --repeat 2 --size 64GiB"
     );
     imbrex(folder.path(), &format!("compare {options} --out compared"));
     let file = text(imbrex(folder.path(), &format!("compare {options} --print-experiment")));
@@ -104,6 +104,31 @@ fn the_printed_experiment_makes_the_same_runs() {
     let compared = runs(&folder.path().join("compared/report.json"));
     assert_eq!(compared.len(), 13);
     assert_eq!(compared, runs(&folder.path().join("run/report.json")));
+}
+
+#[test]
+fn a_trace_replayed_twice_over_is_the_trace_behind_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // 30 ms, and a mean gap of 10 ms behind it.
+    let line = |ms: u64, offset: u64| {
+        format!("{},h,0,Write,{},8192,1\n", 128_166_386_787_582_087 + ms * 10_000, offset << 20)
+    };
+    let round =
+        |by: u64| [(0, 3), (4, 1), (5, 9), (30, 3)].map(|(ms, at)| line(ms + by, at)).concat();
+    std::fs::write(folder.path().join("once.csv"), round(0)).expect("a file");
+    std::fs::write(folder.path().join("twice.csv"), round(0) + &round(40)).expect("a file");
+    for how in ["--open-loop", "--queue-depth 2", "--untimed"] {
+        let out = how.trim_start_matches('-').replace(' ', "-");
+        let of = |trace: &str| {
+            imbrex(
+                folder.path(),
+                &format!("compare --trace {trace} --systems lru,lru-band {how} --out {out}"),
+            );
+            runs(&folder.path().join(&out).join("report.json"))
+        };
+        assert_eq!(of("once.csv --repeat 2"), of("twice.csv"), "{how}");
+        assert_ne!(of("once.csv"), of("twice.csv"), "{how}");
+    }
 }
 
 #[test]

@@ -180,6 +180,7 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
             path: path.to_string(),
             options: ReadOptions::default(),
             limit: None,
+            repeat: 1,
             combined: None,
             kept: Kept::default(),
         };

@@ -1,6 +1,7 @@
 //! What no policy can pass on a workload, for the bands, the log and the caches that a stack has.
 
 use super::footprints::Footprints;
+use super::rounds::Rounds;
 use super::run::{RunError, Task};
 use super::workload::NEVER;
 use crate::analysis::bound::{
@@ -208,7 +209,7 @@ impl Task<'_> {
         let mut lbas: Vec<Lba> = Vec::new();
         let mut are_reads = Vec::new();
         let mut lookup_ends = Vec::new();
-        let records = self.workload.records_again(&NEVER)?.take(self.workload.limit_records());
+        let records = Rounds::new(self.workload, self.workload.limit, &NEVER)?;
         for (number, record) in (1..).zip(records) {
             let record = record?;
             let Some((operation, extent)) = place(&record, device, replay.placement) else {

@@ -250,6 +250,7 @@ impl WorkloadConfig {
                     path: format!("{} ({})", self.name(), combined.combination().label()),
                     options: ReadOptions::default(),
                     limit: self.limit,
+                    repeat: self.repeat.unwrap_or(1),
                     combined: Some(combined),
                     kept: Kept::default(),
                 },

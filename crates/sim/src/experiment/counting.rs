@@ -29,7 +29,8 @@ impl Task<'_> {
         let dealt = self.dealt(&describe, stop)?;
         // It is told of nothing.
         let recorder = Rc::new(RefCell::new(Recorder::new()));
-        let mut replayer = Replayer::in_windows(records, self.case.replay, blocks, dealt, recorder);
+        let mut replayer =
+            Replayer::in_windows(records, self.replay_options(), blocks, dealt, recorder);
         engine.run(&mut VirtualClock::default(), &mut replayer, &mut |_, _| {});
         replayer.take_error().map_err(|error| self.stopped(error))?;
         let counts = replayer.counts;

@@ -5,6 +5,7 @@ use super::events::EventConfig;
 use super::heads::HeadsConfig;
 use super::kept::Kept;
 use super::movement_analysis::MovementAnalysis;
+use super::rounds::ROUNDS_MAX;
 use super::stated::Stated;
 use super::workload::Workload;
 use crate::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
@@ -133,6 +134,9 @@ pub struct WorkloadConfig {
     pub columns: Option<String>,
     /// Stop after this many records.
     pub limit: Option<u64>,
+    /// How many times over it is replayed, each round a mean gap behind the last request of the one before;
+    /// once when absent.
+    pub repeat: Option<u32>,
     /// Requests outstanding at most; 1 when absent.
     pub queue_depth: Option<u32>,
     /// Issue each request at its time stamp, this many times faster.
@@ -269,6 +273,18 @@ impl Experiment {
         if !self.systems.is_empty() && self.sweep.contains_key("system") {
             return wrong("`systems` and a sweep of `system`: accepted: one of them");
         }
+        for workload in &self.workload {
+            let Some(repeat) = workload.repeat else { continue };
+            if !(1..=ROUNDS_MAX).contains(&repeat) {
+                return wrong(&format!("repeat = {repeat}: accepted: 1 to {ROUNDS_MAX}"));
+            }
+            if repeat > 1 && self.analysis.is_some() {
+                return wrong("[analysis] looks at traces once: leave out `repeat`");
+            }
+            if repeat > 1 && workload.path == "-" {
+                return wrong("repeat with the path `-`: standard input can be read once");
+            }
+        }
         let mut names: Vec<String> = self.workload.iter().map(WorkloadConfig::name).collect();
         names.sort();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -397,6 +413,7 @@ impl WorkloadConfig {
                 ..ReadOptions::default()
             },
             limit: self.limit,
+            repeat: self.repeat.unwrap_or(1),
             combined: None,
             kept: Kept::default(),
         })

@@ -4,8 +4,9 @@ use super::combined::told as combination_of;
 use super::events::{EventConfig, events_of, too_few_requests};
 use super::footprints::{FootprintKey, Footprints};
 use super::heads::HeadsConfig;
-use super::kept::{Records, Wanted};
+use super::kept::Wanted;
 use super::member_movement::{DiskRecordings, MovementConfig};
+use super::rounds::Rounds;
 use super::tasks::{Watch, make_all};
 use super::workload::{Until, Workload};
 use crate::analysis::bound::{CELLS_DEFAULT, Limits};
@@ -269,7 +270,7 @@ impl Task<'_> {
         footprint: Option<Footprint>,
         stop: &AtomicBool,
     ) -> Result<Replayed, RunError> {
-        let replay = self.case.replay;
+        let replay = self.replay_options();
         let in_flight_max = match replay.mode {
             imbrex_report::ReplayMode::ClosedLoop { depth } => depth,
             _ => IN_FLIGHT_MAX,
@@ -315,13 +316,16 @@ impl Task<'_> {
         let system = &self.case.config.name;
         let events = events.map_err(|never| too_few_requests(system, never, counts.requests))?;
         let workload = self.told(replayer.records(), counts)?;
-        let finished_at = replayer.finished_at;
+        let (finished_at, last_arrival) = (replayer.finished_at, replayer.last_arrival);
         drop(replayer);
         drop((fill, activities));
         let rebuilds = arrays.finish(finished_at);
         let recorder = Rc::into_inner(recorder).expect("the replay is over");
         let mut run = describe.run(&engine.stack, counts.into(), replay.mode);
         recorder.into_inner().finish(finished_at.0, &mut run);
+        if matches!(replay.mode, ReplayMode::OpenLoop { .. }) {
+            run.costs.set_last_arrival(last_arrival.0 as f64 / 1e9);
+        }
         gauges.finish(finished_at, &mut run);
         run.figures.rebuild_progress = rebuilds;
         run.ghosts = ghosts.finish();
@@ -337,13 +341,15 @@ impl Task<'_> {
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
     }
 
+    /// How all rounds of the workload are replayed.
+    pub(super) fn replay_options(&self) -> ReplayOptions {
+        let (replay, rounds) = (self.case.replay, u64::from(self.workload.repeat));
+        ReplayOptions { limit: replay.limit.map(|limit| limit.saturating_mul(rounds)), ..replay }
+    }
+
     /// The records to be replayed, from the start.
-    pub(super) fn records(&self, stop: &AtomicBool) -> Result<Records, RunError> {
-        // Those in memory end where the workload does.
-        let records = match self.case.replay.limit == self.workload.limit {
-            true => self.workload.records_again(stop)?,
-            false => Records::Read(Box::new(self.workload.records()?)),
-        };
+    pub(super) fn records(&self, stop: &AtomicBool) -> Result<Rounds, RunError> {
+        let records = Rounds::new(self.workload, self.case.replay.limit, stop)?;
         if matches!(self.case.replay.mode, ReplayMode::OpenLoop { .. }) {
             let told = records.told();
             if !told.has_times {
@@ -366,7 +372,7 @@ impl Task<'_> {
     /// What a report says of the workload, which was read to its end.
     pub(super) fn told(
         &self,
-        records: &Until<'_, Records>,
+        records: &Until<'_, Rounds>,
         counts: ReplayCounts,
     ) -> Result<imbrex_report::Workload, RunError> {
         // The file may be long, and nobody waits for what was stopped.
@@ -382,6 +388,7 @@ impl Task<'_> {
             requests: counts.requests + counts.skipped_reads,
             sha256,
             format: Some(told.detected),
+            repeat: self.workload.repeat,
             skipped_lines: told.skipped,
             time_inversions: told.time_inversions,
             combination: self

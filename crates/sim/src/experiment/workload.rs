@@ -1,6 +1,7 @@
 //! Where the requests of an experiment come from, and what a first pass over them finds.
 
 use super::kept::{Kept, Records, Told};
+use super::rounds::Rounds;
 use crate::replay::{Placement, place};
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Operation;
@@ -23,6 +24,8 @@ pub struct Workload {
     pub options: ReadOptions,
     /// Stop after this many records.
     pub limit: Option<u64>,
+    /// How many times over a replay takes it; 1 for once. The limit is that of each round.
+    pub repeat: u32,
     /// Several traces made one, of which `path` is the name then.
     pub combined: Option<Arc<Combined>>,
     /// Its records, while they are in memory.
@@ -49,7 +52,8 @@ impl Workload {
         if self.is_stream() {
             return Ok(Records::Read(Box::new(self.records()?)));
         }
-        let key = format!("{self:?}");
+        // What is in memory is one round, however many are taken.
+        let key = format!("{:?}", Workload { repeat: 1, ..self.clone() });
         self.kept.records(key, self.limit_records(), || self.records(), stop)
     }
 
@@ -192,7 +196,7 @@ impl Workload {
         stop: &AtomicBool,
     ) -> Result<Vec<Lba>, TraceError> {
         let mut lookups = Vec::new();
-        for record in self.until(stop)? {
+        for record in (Until { records: Rounds::new(self, self.limit, stop)?, stop }) {
             let record = record?;
             if writes_only && record.operation == TraceOperation::Read {
                 continue;
@@ -206,7 +210,7 @@ impl Workload {
         Ok(lookups)
     }
 
-    /// The records from the start to the limit, or until `stop` is set.
+    /// The records of one round, to the limit or until `stop` is set.
     pub(super) fn until<'a>(
         &self,
         stop: &'a AtomicBool,
@@ -215,7 +219,7 @@ impl Workload {
         Ok(Until { records, stop }.take(self.limit_records()))
     }
 
-    /// Records to read at most.
+    /// Records to read in a round at most.
     pub(crate) fn limit_records(&self) -> usize {
         let limit = self.limit.unwrap_or(u64::MAX);
         usize::try_from(limit).unwrap_or(usize::MAX)

@@ -332,6 +332,10 @@ fn what_is_wrong_in_a_file_is_said_with_the_nearest_name() {
             "test.toml: [sweep] cache.zone has no value",
         ),
         (
+            SWEPT.replace("scale = 500", "scale = 500\nrepeat = 0"),
+            "test.toml: repeat = 0: accepted: 1 to 1000000",
+        ),
+        (
             SWEPT.replace("systems = [\"cmr-only\", \"pore\"]", ""),
             "test.toml: nothing to run; accepted: `systems`, [[node]], [analysis] or [closed_form]",
         ),

@@ -74,6 +74,7 @@ pub fn workload(path: &str) -> Workload {
         path: path.to_string(),
         options: ReadOptions::default(),
         limit: None,
+        repeat: 1,
         combined: None,
         kept: Kept::default(),
     }

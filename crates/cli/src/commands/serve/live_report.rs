@@ -154,6 +154,7 @@ impl LiveReport {
             sha256: None,
             format: None,
             skipped_lines: BTreeMap::new(),
+            repeat: 1,
             time_inversions: 0,
             combination: None,
         };

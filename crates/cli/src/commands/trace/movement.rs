@@ -28,6 +28,7 @@ pub fn run(args: &MovementArgs) -> Result<(), Failure> {
         path: args.path.clone(),
         options: args.read.options()?,
         limit: args.limit,
+        repeat: 1,
         combined: None,
         kept: Kept::default(),
     };

@@ -32,6 +32,7 @@ pub fn report(kind: WorkloadKind) -> Report {
             sha256: Some("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into()),
             format: Some("imbrex".to_string()),
             skipped_lines: BTreeMap::from([("zero length".to_string(), 12)]),
+            repeat: 1,
             time_inversions: 0,
             combination: None,
         },

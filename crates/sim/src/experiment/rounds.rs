@@ -1,0 +1,166 @@
+//! The records of a workload as a replay takes them: once, or several times over.
+
+use super::kept::{Records, Told, Wanted};
+use super::workload::{NEVER, Workload};
+use imbrex_traces::{TraceError, TraceRecord};
+use std::sync::atomic::AtomicBool;
+
+/// Rounds of a workload at most.
+pub const ROUNDS_MAX: u32 = 1_000_000;
+
+/// What lies between two requests of a trace that has one alone, or no times.
+const GAP_NS_MIN: u64 = 1;
+
+/// The records of a workload, all of them or those to a limit, round after round. Each round comes after the
+/// last request of the one before by the mean gap between two requests.
+pub(crate) struct Rounds {
+    workload: Workload,
+    records: Records,
+    rounds_left: u32,
+    limit: Option<u64>,
+    left_in_round: u64,
+    /// Added to the times of the records of this round.
+    shift_ns: u64,
+    times: Times,
+    _passes: Option<Wanted>,
+}
+
+impl Rounds {
+    /// The rounds of a workload, each of at most so many records.
+    ///
+    /// # Errors
+    /// When the trace cannot be opened.
+    pub fn new(
+        workload: &Workload,
+        limit: Option<u64>,
+        stop: &AtomicBool,
+    ) -> Result<Rounds, TraceError> {
+        let passes = (workload.repeat > 1).then(|| workload.kept.want(2));
+        Ok(Rounds {
+            records: open(workload, limit, stop)?,
+            workload: workload.clone(),
+            rounds_left: workload.repeat.saturating_sub(1),
+            limit,
+            left_in_round: limit.unwrap_or(u64::MAX),
+            shift_ns: 0,
+            times: Times::default(),
+            _passes: passes,
+        })
+    }
+
+    /// What a report says of them, as far as they were read.
+    pub fn told(&self) -> Told {
+        self.records.told()
+    }
+
+    fn next_of_round(&mut self) -> Option<Result<TraceRecord, TraceError>> {
+        self.left_in_round = self.left_in_round.checked_sub(1)?;
+        let record = self.records.next()?;
+        Some(record.map(|record| {
+            self.times.add(record.time_ns);
+            TraceRecord { time_ns: record.time_ns.saturating_add(self.shift_ns), ..record }
+        }))
+    }
+}
+
+/// The records from the start. Those in memory end where the workload does.
+fn open(workload: &Workload, limit: Option<u64>, stop: &AtomicBool) -> Result<Records, TraceError> {
+    match limit == workload.limit {
+        true => workload.records_again(stop),
+        false => Ok(Records::Read(Box::new(workload.records()?))),
+    }
+}
+
+impl Iterator for Rounds {
+    type Item = Result<TraceRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(record) = self.next_of_round() {
+                return Some(record);
+            }
+            // A round without a request has none behind it either.
+            if self.rounds_left == 0 || self.times.count == 0 {
+                return None;
+            }
+            self.rounds_left -= 1;
+            self.shift_ns = self.shift_ns.saturating_add(self.times.period_ns());
+            self.times = Times::default();
+            self.left_in_round = self.limit.unwrap_or(u64::MAX);
+            match open(&self.workload, self.limit, &NEVER) {
+                Ok(records) => self.records = records,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+/// When the records of a round arrive.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    count: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Times {
+    #[inline]
+    fn add(&mut self, time_ns: u64) {
+        if self.count == 0 {
+            self.first_ns = time_ns;
+        }
+        self.last_ns = time_ns;
+        self.count += 1;
+    }
+
+    /// From the first request of a round to that of the next.
+    fn period_ns(&self) -> u64 {
+        let span_ns = self.last_ns.saturating_sub(self.first_ns);
+        span_ns + (span_ns / self.count.saturating_sub(1).max(1)).max(GAP_NS_MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Kept;
+    use imbrex_traces::ReadOptions;
+
+    fn rounds(repeat: u32, limit: Option<u64>) -> Vec<(u64, u64)> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("trace.csv");
+        let line = |ms: u64, offset: u64| {
+            format!("{},host,0,Write,{offset},4096,1\n", 128_166_386_787_582_087 + ms * 10_000)
+        };
+        let text = [line(0, 4096), line(10, 8192), line(40, 0)].concat();
+        std::fs::write(&path, text).expect("a trace");
+        let workload = Workload {
+            path: path.to_string_lossy().into_owned(),
+            options: ReadOptions::default(),
+            limit,
+            repeat,
+            combined: None,
+            kept: Kept::default(),
+        };
+        let rounds = Rounds::new(&workload, limit, &NEVER).expect("a trace");
+        let records = rounds.map(|record| record.expect("a record"));
+        records.map(|record| (record.time_ns / 1_000_000, record.offset_bytes)).collect()
+    }
+
+    #[test]
+    fn a_round_comes_a_mean_gap_behind_the_last_request_of_the_one_before() {
+        let once = [(0, 4096), (10, 8192), (40, 0)];
+        assert_eq!(rounds(1, None), once);
+        // 40 ms and the mean gap of 20 ms.
+        let later = |by: u64| once.map(|(ms, offset)| (ms + by, offset));
+        assert_eq!(rounds(3, None), [once, later(60), later(120)].concat());
+    }
+
+    #[test]
+    fn a_limit_is_that_of_each_round() {
+        // 10 ms and the mean gap of 10 ms.
+        assert_eq!(rounds(2, Some(2)), [(0, 4096), (10, 8192), (20, 4096), (30, 8192)]);
+        assert_eq!(rounds(3, Some(1)), [(0, 4096); 3], "a gap of a nanosecond");
+    }
+}
