@@ -12,6 +12,7 @@ mod place;
 mod read;
 mod reliability;
 mod trace;
+mod verdict;
 
 pub use bound::BoundArgs;
 pub use control::{ControlArgs, NodeCommand};
@@ -26,6 +27,8 @@ pub use reliability::ReliabilityArgs;
 pub use trace::{
     CombineArgs, ConvertArgs, InfoArgs, MovementArgs, MrcArgs, SynthArgs, TraceCommand,
 };
+
+pub use verdict::VerdictArgs;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
@@ -58,6 +61,8 @@ pub enum Command {
     },
     /// Replay one workload through several stacks and compare what happened
     Compare(CompareArgs),
+    /// Say whether a workload survives on shingled drives, and which cache turns it
+    Verdict(VerdictArgs),
     /// Say how many band rewrites and read misses no policy of a cache can do without on a trace
     Bound(BoundArgs),
     /// Say which disk should hold the log of which volume of a split stack, from the loads in a report
@@ -117,6 +122,10 @@ pub struct WorkloadArgs {
     /// Replay the trace N times over, each round a mean gap behind the last request of the one before
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<u32>::new().range(1..=u64::from(ROUNDS_MAX)))]
     pub repeat: u32,
+    /// Each round of --repeat on other blocks: behind the highest of the one before, and from the start of the
+    /// device again at its end
+    #[arg(long)]
+    pub new_blocks: bool,
     /// What to do with addresses beyond the device
     #[arg(long, value_enum)]
     pub fit: Option<FitArg>,

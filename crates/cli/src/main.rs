@@ -31,6 +31,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Systems { show, json } => commands::systems::run(show.as_deref(), json)?,
         Command::Compare(args) => commands::compare::run(&args)?,
+        Command::Verdict(args) => commands::verdict::run(&args)?,
         Command::Bound(args) => commands::bound::run(&args)?,
         Command::Place(args) => commands::place::run(&args)?,
         Command::Reliability(args) => commands::reliability::run(&args)?,

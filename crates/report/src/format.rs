@@ -1,4 +1,7 @@
-//! Numbers as people read them.
+//! Numbers and sentences as people read them.
+
+/// A line is at most so long.
+pub const LINE_CHARS_MAX: usize = 120;
 
 /// `value` with 3 significant digits and thousands separators: `0.0123`, `4.56`, `78.9`, `12,345`.
 pub fn number(value: f64) -> String {
@@ -95,6 +98,25 @@ fn separated(digits: &str) -> String {
         text.push(digit);
     }
     text + fraction
+}
+
+/// A sentence as lines of at most [`LINE_CHARS_MAX`], broken between words.
+pub fn wrapped(sentence: &str) -> String {
+    let mut text = String::new();
+    let mut chars = 0;
+    for word in sentence.split(' ') {
+        let length = word.chars().count();
+        if chars > 0 && chars + 1 + length > LINE_CHARS_MAX {
+            text.push('\n');
+            chars = 0;
+        } else if chars > 0 {
+            text.push(' ');
+            chars += 1;
+        }
+        text.push_str(word);
+        chars += length;
+    }
+    text + "\n"
 }
 
 #[cfg(test)]

@@ -66,6 +66,9 @@ pub struct Workload {
     /// How many times over it was replayed; absent where it was once.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub repeat: u32,
+    /// Each round was on other blocks; absent where all were on the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub new_blocks: bool,
     /// Lines of the trace that were not used, counted by reason.
     pub skipped_lines: BTreeMap<String, u64>,
     /// Requests that were earlier than the one before and were taken to come with it; absent where none was.
@@ -404,6 +407,7 @@ impl Report {
             format: None,
             skipped_lines: BTreeMap::new(),
             repeat: 1,
+            new_blocks: false,
             time_inversions: 0,
             combination: None,
         };

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::report::{ReplayMode, Report, Run, Workload, WorkloadKind};
 use super::segment_use::SEGMENT_METRICS;
-use crate::format::{count, factor, number, optional, percent};
+use crate::format::{LINE_CHARS_MAX, count, factor, number, optional, percent, wrapped};
 
 /// Names longer than this are cut, so that a row fits 120 columns.
 const LABEL_CHARS_MAX: usize = 26;
@@ -19,9 +19,6 @@ const LABEL_CHARS_TELLING: usize = 16;
 
 /// Columns that only a stack with bands or a write-back cache fills.
 const BAND_COLUMNS: std::ops::Range<usize> = 1..5;
-
-/// A line is at most so long.
-const LINE_CHARS_MAX: usize = 120;
 
 /// Lines of a header: the name and its unit.
 const HEADER_LINES: usize = 2;
@@ -178,10 +175,11 @@ impl Report {
 
     /// The workload in one line, its kind spelt out.
     pub(super) fn workload_line(&self) -> String {
-        let Workload { path, requests, repeat, .. } = &self.workload;
+        let Workload { path, requests, repeat, new_blocks, .. } = &self.workload;
+        let blocks = if *new_blocks { " on other blocks each time" } else { "" };
         let over = match repeat {
             1 => String::new(),
-            repeat => format!(", {} times over", count(u64::from(*repeat))),
+            repeat => format!(", {} times over{blocks}", count(u64::from(*repeat))),
         };
         format!("{path}{over}: {} requests, {}", count(*requests), self.workload.describe())
     }
@@ -261,25 +259,6 @@ fn row(run: &Run, speed_up: Option<f64>) -> Vec<String> {
         optional(run.costs.response_ms.p99_9),
         number(run.costs.finish_s),
     ]
-}
-
-/// A sentence as lines of at most [`LINE_CHARS_MAX`], broken between words.
-fn wrapped(sentence: &str) -> String {
-    let mut text = String::new();
-    let mut chars = 0;
-    for word in sentence.split(' ') {
-        let length = word.chars().count();
-        if chars > 0 && chars + 1 + length > LINE_CHARS_MAX {
-            text.push('\n');
-            chars = 0;
-        } else if chars > 0 {
-            text.push(' ');
-            chars += 1;
-        }
-        text.push_str(word);
-        chars += length;
-    }
-    text + "\n"
 }
 
 fn cut(label: &str, chars_max: usize) -> String {

@@ -53,6 +53,7 @@ fn report() -> Report {
         format: None,
         skipped_lines: BTreeMap::new(),
         repeat: 1,
+        new_blocks: false,
         time_inversions: 0,
         combination: None,
     };

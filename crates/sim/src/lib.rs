@@ -11,4 +11,5 @@ pub mod fit;
 pub mod reliability;
 pub mod replay;
 pub mod simulation;
+pub mod verdict;
 pub mod workload_page;

@@ -300,6 +300,7 @@ mod tests {
             format: None,
             skipped_lines: Default::default(),
             repeat: 1,
+            new_blocks: false,
             time_inversions: 0,
             combination: None,
         };

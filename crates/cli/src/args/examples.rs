@@ -4,13 +4,20 @@ use super::Cli;
 use clap::{Command, CommandFactory};
 
 /// Each command by its path, with two command lines.
-const EXAMPLES: [(&str, [&str; 2]); 25] = [
+const EXAMPLES: [(&str, [&str; 2]); 26] = [
     ("systems", ["imbrex systems", "imbrex systems --show pore"]),
     (
         "compare",
         [
             "imbrex compare --trace mytrace.csv.gz --systems smr-only,lru,pore,ride --out results",
             "imbrex compare --trace mytrace.csv.gz --systems lru,pore --sweep cache.capacity=1%,2%,5%,10%",
+        ],
+    ),
+    (
+        "verdict",
+        [
+            "imbrex verdict mytrace.csv.gz",
+            "imbrex verdict mytrace.csv.gz --drive wd40efax --cache 1%,5% --out results",
         ],
     ),
     (

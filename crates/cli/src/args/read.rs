@@ -57,6 +57,27 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
+    /// The options that were given, each with its value if it takes one.
+    pub fn given(&self) -> Vec<(&'static str, Option<&str>)> {
+        let texts = [
+            ("--format", &self.format),
+            ("--map", &self.map),
+            ("--delimiter", &self.delimiter),
+            ("--time-unit", &self.time_unit),
+            ("--page-bytes", &self.page_bytes),
+            ("--subsecond", &self.subsecond),
+            ("--http-writes", &self.http_writes),
+            ("--fio-wait", &self.fio_wait),
+            ("--event", &self.event),
+            ("--obj-id", &self.obj_id),
+            ("--devices", &self.devices),
+            ("--device-stride", &self.device_stride),
+        ];
+        let given =
+            texts.into_iter().filter_map(|(option, text)| Some((option, Some(text.as_deref()?))));
+        given.chain(self.accept_unfinished.then_some(("--accept-unfinished", None))).collect()
+    }
+
     /// The options the flags stand for, with the SHA-256 of the file.
     pub fn options(&self) -> Result<ReadOptions, Failure> {
         Ok(ReadOptions {

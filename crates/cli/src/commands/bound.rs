@@ -23,6 +23,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         options: args.read.options()?,
         limit: args.limit,
         repeat: 1,
+        new_blocks: false,
         combined: None,
         kept: Kept::default(),
     };

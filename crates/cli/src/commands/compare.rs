@@ -1,7 +1,7 @@
 //! `imbrex compare`.
 
 use super::console::emit;
-use super::outputs::{batch_jobs, check_out, write_results};
+use super::outputs::{check_out, jobs, write_results};
 use super::print_experiment::print_experiment;
 use super::stack::{settings_of_stacks, systems};
 use super::sweep::{sweep, swept_values};
@@ -84,7 +84,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         })
         .collect();
     let seed = args.output.seed.unwrap_or(1);
-    let batch = Batch { workload, seed, cases, jobs: batch_jobs(&args.output) };
+    let batch = Batch { workload, seed, cases, jobs: jobs(args.output.jobs) };
     let mut report = batch.run(&super::console::progress)?;
     report.commit = commit();
     if args.bound {

@@ -27,4 +27,5 @@ pub mod stack;
 mod sweep;
 pub mod systems;
 pub mod trace;
+pub mod verdict;
 mod workload;

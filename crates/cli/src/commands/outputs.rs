@@ -143,9 +143,9 @@ pub fn check_out(output: &OutputArgs) -> Result<(), Failure> {
 }
 
 /// How many runs at the same time.
-pub fn batch_jobs(output: &OutputArgs) -> usize {
+pub fn jobs(asked: Option<usize>) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    output.jobs.unwrap_or(processors)
+    asked.unwrap_or(processors)
 }
 
 /// Prints a report as a table or as JSON, and writes the files of `--out`.

@@ -54,6 +54,7 @@ fn workload(args: &CompareArgs) -> Result<Table, Failure> {
     let limit = of.limit.map(|limit| i64::try_from(limit).map_err(|_| too_large("--limit", limit)));
     insert(&mut workload, "limit", limit.transpose()?);
     insert(&mut workload, "repeat", (of.repeat > 1).then_some(i64::from(of.repeat)));
+    insert(&mut workload, "new_blocks", of.new_blocks.then_some(true));
     let fit = of.fit.map(|fit| match fit {
         FitArg::Wrap => "wrap",
         FitArg::Scale => "scale",

@@ -1,8 +1,7 @@
 //! `imbrex reliability`.
 
 use super::console::emit;
-use super::outputs::{check_file, check_room};
-use super::page_file::write_page;
+use super::page_file::DocumentFiles;
 use crate::args::ReliabilityArgs;
 use crate::failure::Failure;
 use imbrex_sim::reliability::{Input, study};
@@ -12,24 +11,13 @@ use serde_json::json;
 pub fn run(args: &ReliabilityArgs) -> Result<(), Failure> {
     let mut input = Input::read(&args.file)?;
     input.runs = args.runs.unwrap_or(input.runs);
-    let files = args
-        .out
-        .as_ref()
-        .map(|folder| [folder.join("reliability.json"), folder.join("reliability.html")]);
-    if let (Some(folder), Some(files)) = (&args.out, &files) {
-        check_room("--out", folder)?;
-        for file in files.iter().filter(|file| file.exists()) {
-            check_file("--out", file)?;
-        }
-    }
+    let out = args.out.as_deref();
+    let files = out.map(|folder| DocumentFiles::in_folder(folder, "reliability")).transpose()?;
     let found = study(&input);
     let document = format!("{}\n", json!(found));
-    if let (Some(folder), Some([json, page])) = (&args.out, &files) {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| format!("--out {}: {error}", folder.display()))?;
-        write_page(json, &document)?;
+    if let Some(files) = files {
         let title = format!("Reliability of {}", args.file.display());
-        write_page(page, &found.page(&title))?;
+        files.write(&document, &found.page(&title))?;
     }
     match args.json {
         true => emit(&document),

@@ -13,6 +13,7 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted)
         options: args.read.options()?,
         limit: args.limit,
         repeat: args.repeat,
+        new_blocks: args.new_blocks,
         combined: None,
         kept: Kept::default(),
     };
@@ -22,6 +23,14 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted)
             args.repeat
         )
         .into());
+    }
+    if args.new_blocks && args.repeat == 1 {
+        return Err("--new-blocks: there is one round; accepted: with --repeat of 2 or more".into());
+    }
+    if args.new_blocks && matches!(args.fit, Some(FitArg::Scale)) {
+        return Err("--new-blocks with --fit scale: the trace fills the device; accepted: --fit wrap, which \
+                    is meant without --fit"
+            .into());
     }
     let passes = if matches!(args.fit, Some(FitArg::Scale)) { 2 } else { 0 };
     let wanted = workload.kept.want(passes);
@@ -46,7 +55,13 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted)
         mode,
         limit: args.limit,
         drop_reads: false,
-        placement: Placement { fit: fit_of(args.fit, &workload)?, blocks: args.blocks },
+        placement: Placement {
+            fit: match args.new_blocks {
+                true => Fit::Wrap,
+                false => fit_of(args.fit, &workload)?,
+            },
+            blocks: args.blocks,
+        },
     };
     Ok((workload, replay, wanted))
 }

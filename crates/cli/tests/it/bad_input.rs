@@ -297,6 +297,10 @@ fn a_bad_sweep_or_pattern_names_what_is_wrong() {
             .starts_with("--sweep log.capacity: no compared stack has a node `log`")
     );
     assert_eq!(
+        of_options("--new-blocks"),
+        "--new-blocks: there is one round; accepted: with --repeat of 2 or more"
+    );
+    assert_eq!(
         of_options("--print-experiment --untimed"),
         "--print-experiment with --untimed: an experiment file has no key for it; accepted: without --untimed"
     );

@@ -181,6 +181,7 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
             options: ReadOptions::default(),
             limit: None,
             repeat: 1,
+            new_blocks: false,
             combined: None,
             kept: Kept::default(),
         };

@@ -251,6 +251,7 @@ impl WorkloadConfig {
                     options: ReadOptions::default(),
                     limit: self.limit,
                     repeat: self.repeat.unwrap_or(1),
+                    new_blocks: self.new_blocks,
                     combined: Some(combined),
                     kept: Kept::default(),
                 },

@@ -137,6 +137,9 @@ pub struct WorkloadConfig {
     /// How many times over it is replayed, each round a mean gap behind the last request of the one before;
     /// once when absent.
     pub repeat: Option<u32>,
+    /// Each round is on other blocks, those behind the highest of the one before; `fit` is then `wrap`.
+    #[serde(default)]
+    pub new_blocks: bool,
     /// Requests outstanding at most; 1 when absent.
     pub queue_depth: Option<u32>,
     /// Issue each request at its time stamp, this many times faster.
@@ -274,6 +277,18 @@ impl Experiment {
             return wrong("`systems` and a sweep of `system`: accepted: one of them");
         }
         for workload in &self.workload {
+            if workload.new_blocks {
+                if workload.repeat.is_none_or(|repeat| repeat == 1) {
+                    return wrong(
+                        "new_blocks: there is one round; accepted: with `repeat` of 2 or more",
+                    );
+                }
+                if matches!(workload.fit, Some(FitConfig::Scale)) {
+                    return wrong(
+                        "new_blocks with fit = \"scale\": accepted: fit = \"wrap\", which is meant without it",
+                    );
+                }
+            }
             let Some(repeat) = workload.repeat else { continue };
             if !(1..=ROUNDS_MAX).contains(&repeat) {
                 return wrong(&format!("repeat = {repeat}: accepted: 1 to {ROUNDS_MAX}"));
@@ -414,6 +429,7 @@ impl WorkloadConfig {
             },
             limit: self.limit,
             repeat: self.repeat.unwrap_or(1),
+            new_blocks: self.new_blocks,
             combined: None,
             kept: Kept::default(),
         })
@@ -477,6 +493,7 @@ impl WorkloadConfig {
             }
         };
         let fit = match self.fit {
+            None if self.new_blocks => Fit::Wrap,
             None => Fit::Refuse,
             Some(FitConfig::Wrap) => Fit::Wrap,
             Some(FitConfig::Scale) => Fit::Scale { span_bytes: workload.span_bytes_until(stop)? },

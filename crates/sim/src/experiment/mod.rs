@@ -37,6 +37,7 @@ pub use member_movement::MovementConfig;
 pub use movement_analysis::MovementAnalysis;
 pub use reproduce::{Figure, figures};
 pub use rounds::ROUNDS_MAX;
+pub(crate) use run::make_runs;
 pub use run::{Batch, Case, RunError, Task};
 pub use stated::{Comparison, Over, Row, Stated, StatedValue};
 pub use sweep::{BaseStack, Point, Sweep, SweptStack, parameters, points};

@@ -8,11 +8,15 @@ use std::sync::atomic::AtomicBool;
 /// Rounds of a workload at most.
 pub const ROUNDS_MAX: u32 = 1_000_000;
 
+/// Rounds on new blocks begin at multiples of this, so that requests are aligned as they were.
+const STEP_BYTES: u64 = 1 << 20;
+
 /// What lies between two requests of a trace that has one alone, or no times.
 const GAP_NS_MIN: u64 = 1;
 
 /// The records of a workload, all of them or those to a limit, round after round. Each round comes after the
-/// last request of the one before by the mean gap between two requests.
+/// last request of the one before by the mean gap between two requests; on the same blocks, or on those behind
+/// the highest of the one before.
 pub(crate) struct Rounds {
     workload: Workload,
     records: Records,
@@ -21,6 +25,10 @@ pub(crate) struct Rounds {
     left_in_round: u64,
     /// Added to the times of the records of this round.
     shift_ns: u64,
+    /// Added to their addresses.
+    shift_bytes: u64,
+    /// The end of the highest request, without the shift.
+    end_bytes: u64,
     times: Times,
     _passes: Option<Wanted>,
 }
@@ -43,6 +51,8 @@ impl Rounds {
             limit,
             left_in_round: limit.unwrap_or(u64::MAX),
             shift_ns: 0,
+            shift_bytes: 0,
+            end_bytes: 0,
             times: Times::default(),
             _passes: passes,
         })
@@ -58,7 +68,13 @@ impl Rounds {
         let record = self.records.next()?;
         Some(record.map(|record| {
             self.times.add(record.time_ns);
-            TraceRecord { time_ns: record.time_ns.saturating_add(self.shift_ns), ..record }
+            let end_bytes = record.offset_bytes.saturating_add(record.length_bytes);
+            self.end_bytes = self.end_bytes.max(end_bytes);
+            TraceRecord {
+                time_ns: record.time_ns.saturating_add(self.shift_ns),
+                offset_bytes: record.offset_bytes.saturating_add(self.shift_bytes),
+                ..record
+            }
         }))
     }
 }
@@ -87,6 +103,10 @@ impl Iterator for Rounds {
             self.rounds_left -= 1;
             self.shift_ns = self.shift_ns.saturating_add(self.times.period_ns());
             self.times = Times::default();
+            if self.workload.new_blocks {
+                let step = self.end_bytes.next_multiple_of(STEP_BYTES);
+                self.shift_bytes = self.shift_bytes.saturating_add(step);
+            }
             self.left_in_round = self.limit.unwrap_or(u64::MAX);
             match open(&self.workload, self.limit, &NEVER) {
                 Ok(records) => self.records = records,
@@ -127,7 +147,7 @@ mod tests {
     use crate::experiment::Kept;
     use imbrex_traces::ReadOptions;
 
-    fn rounds(repeat: u32, limit: Option<u64>) -> Vec<(u64, u64)> {
+    fn rounds(repeat: u32, limit: Option<u64>, new_blocks: bool) -> Vec<(u64, u64)> {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("trace.csv");
         let line = |ms: u64, offset: u64| {
@@ -140,6 +160,7 @@ mod tests {
             options: ReadOptions::default(),
             limit,
             repeat,
+            new_blocks,
             combined: None,
             kept: Kept::default(),
         };
@@ -151,16 +172,25 @@ mod tests {
     #[test]
     fn a_round_comes_a_mean_gap_behind_the_last_request_of_the_one_before() {
         let once = [(0, 4096), (10, 8192), (40, 0)];
-        assert_eq!(rounds(1, None), once);
+        assert_eq!(rounds(1, None, false), once);
         // 40 ms and the mean gap of 20 ms.
         let later = |by: u64| once.map(|(ms, offset)| (ms + by, offset));
-        assert_eq!(rounds(3, None), [once, later(60), later(120)].concat());
+        assert_eq!(rounds(3, None, false), [once, later(60), later(120)].concat());
     }
 
     #[test]
     fn a_limit_is_that_of_each_round() {
         // 10 ms and the mean gap of 10 ms.
-        assert_eq!(rounds(2, Some(2)), [(0, 4096), (10, 8192), (20, 4096), (30, 8192)]);
-        assert_eq!(rounds(3, Some(1)), [(0, 4096); 3], "a gap of a nanosecond");
+        assert_eq!(rounds(2, Some(2), false), [(0, 4096), (10, 8192), (20, 4096), (30, 8192)]);
+        assert_eq!(rounds(3, Some(1), false), [(0, 4096); 3], "a gap of a nanosecond");
+    }
+
+    #[test]
+    fn rounds_on_new_blocks_lie_one_behind_the_other() {
+        let of = |round: u64| {
+            let blocks = [(0, 4096), (10, 8192), (40, 0)];
+            blocks.map(|(ms, offset)| (ms + 60 * round, offset + (round << 20)))
+        };
+        assert_eq!(rounds(3, None, true), [of(0), of(1), of(2)].concat());
     }
 }

@@ -126,12 +126,7 @@ impl Batch {
             .iter()
             .map(|case| Task { workload: &self.workload, seed: self.seed, case })
             .collect();
-        let footprints = Footprints::default();
-        let _passes = self.workload.kept.want(self.cases.len());
-        let names: Vec<String> = tasks.iter().map(Task::name).collect();
-        let watch = Watch::to_the_end(progress);
-        let made =
-            make_all(&names, self.jobs, &watch, |index, stop| tasks[index].run(&footprints, stop));
+        let made = make_runs(&tasks, self.jobs, &Watch::to_the_end(progress));
         let made = made.into_iter().flatten().collect::<Result<_, _>>()?;
         report_of(self.seed, made)
     }
@@ -172,6 +167,19 @@ impl Batch {
         }
         Ok(bounds)
     }
+}
+
+/// Makes runs, `jobs` at a time, of workloads that are kept in memory meanwhile. Gives in their order what
+/// became of each, and none of one that was stopped.
+pub(crate) fn make_runs(
+    tasks: &[Task<'_>],
+    jobs: usize,
+    watch: &Watch<'_>,
+) -> Vec<Option<Result<(Run, imbrex_report::Workload), RunError>>> {
+    let footprints = Footprints::default();
+    let _passes: Vec<Wanted> = tasks.iter().map(|task| task.workload.kept.want(1)).collect();
+    let names: Vec<String> = tasks.iter().map(Task::name).collect();
+    make_all(&names, jobs, watch, |index, stop| tasks[index].run(&footprints, stop))
 }
 
 /// The report of runs over one workload.
@@ -389,6 +397,7 @@ impl Task<'_> {
             sha256,
             format: Some(told.detected),
             repeat: self.workload.repeat,
+            new_blocks: self.workload.new_blocks,
             skipped_lines: told.skipped,
             time_inversions: told.time_inversions,
             combination: self

@@ -26,6 +26,9 @@ pub struct Workload {
     pub limit: Option<u64>,
     /// How many times over a replay takes it; 1 for once. The limit is that of each round.
     pub repeat: u32,
+    /// Each round is on other blocks, those behind the highest of the one before. They must be placed modulo the
+    /// size of the device.
+    pub new_blocks: bool,
     /// Several traces made one, of which `path` is the name then.
     pub combined: Option<Arc<Combined>>,
     /// Its records, while they are in memory.
@@ -53,7 +56,7 @@ impl Workload {
             return Ok(Records::Read(Box::new(self.records()?)));
         }
         // What is in memory is one round, however many are taken.
-        let key = format!("{:?}", Workload { repeat: 1, ..self.clone() });
+        let key = format!("{:?}", Workload { repeat: 1, new_blocks: false, ..self.clone() });
         self.kept.records(key, self.limit_records(), || self.records(), stop)
     }
 
@@ -153,7 +156,9 @@ impl Workload {
     ) -> Result<Footprint, TraceError> {
         // Of each band, whether anything and whether a write has touched it.
         let mut touched = vec![(false, false); bands.bands() as usize];
-        for record in self.until(stop)? {
+        let rounds =
+            Workload { repeat: if self.new_blocks { self.repeat } else { 1 }, ..self.clone() };
+        for record in (Until { records: Rounds::new(&rounds, self.limit, stop)?, stop }) {
             let record = record?;
             let is_write = match record.operation {
                 TraceOperation::Read if !writes_only => false,
@@ -211,7 +216,7 @@ impl Workload {
     }
 
     /// The records of one round, to the limit or until `stop` is set.
-    pub(super) fn until<'a>(
+    pub(crate) fn until<'a>(
         &self,
         stop: &'a AtomicBool,
     ) -> Result<impl Iterator<Item = Result<TraceRecord, TraceError>> + use<'a>, TraceError> {

@@ -336,6 +336,10 @@ fn what_is_wrong_in_a_file_is_said_with_the_nearest_name() {
             "test.toml: repeat = 0: accepted: 1 to 1000000",
         ),
         (
+            SWEPT.replace("scale = 500", "scale = 500\nnew_blocks = true"),
+            "test.toml: new_blocks: there is one round; accepted: with `repeat` of 2 or more",
+        ),
+        (
             SWEPT.replace("systems = [\"cmr-only\", \"pore\"]", ""),
             "test.toml: nothing to run; accepted: `systems`, [[node]], [analysis] or [closed_form]",
         ),

@@ -75,6 +75,7 @@ pub fn workload(path: &str) -> Workload {
         options: ReadOptions::default(),
         limit: None,
         repeat: 1,
+        new_blocks: false,
         combined: None,
         kept: Kept::default(),
     }

@@ -3,7 +3,7 @@
 use crate::args::OutputArgs;
 use crate::commands::console::{complain, tell_progress};
 use crate::commands::outputs::TRACE_FILE;
-use crate::commands::outputs::batch_jobs;
+use crate::commands::outputs::jobs;
 use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_report::FORM_FILES;
@@ -29,7 +29,7 @@ pub fn execute_until_stopped(
     let stop = Arc::new(AtomicBool::new(false));
     set_on_signals(&stop, |_| Ok(()))?;
     let watch = Watch { progress: &tell_progress, stop: &stop };
-    let jobs = batch_jobs(output);
+    let jobs = jobs(output.jobs);
     let (has_ended, end) = channel();
     let outcomes = std::thread::scope(|scope| {
         let stop = &stop;

@@ -155,6 +155,7 @@ impl LiveReport {
             format: None,
             skipped_lines: BTreeMap::new(),
             repeat: 1,
+            new_blocks: false,
             time_inversions: 0,
             combination: None,
         };

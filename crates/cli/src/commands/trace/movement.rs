@@ -29,6 +29,7 @@ pub fn run(args: &MovementArgs) -> Result<(), Failure> {
         options: args.read.options()?,
         limit: args.limit,
         repeat: 1,
+        new_blocks: false,
         combined: None,
         kept: Kept::default(),
     };

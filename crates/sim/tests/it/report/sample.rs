@@ -33,6 +33,7 @@ pub fn report(kind: WorkloadKind) -> Report {
             format: Some("imbrex".to_string()),
             skipped_lines: BTreeMap::from([("zero length".to_string(), 12)]),
             repeat: 1,
+            new_blocks: false,
             time_inversions: 0,
             combination: None,
         },

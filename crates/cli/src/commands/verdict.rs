@@ -1,0 +1,107 @@
+//! `imbrex verdict`.
+
+use super::console::{emit, progress};
+use super::outputs::jobs;
+use super::page_file::DocumentFiles;
+use super::workload::fit_of;
+use crate::args::{FitArg, VerdictArgs};
+use crate::commit::commit;
+use crate::failure::Failure;
+use imbrex_drives::shell_word;
+use imbrex_sim::experiment::{Kept, Workload};
+use imbrex_sim::replay::Placement;
+use imbrex_sim::verdict::{DRIVES_DEFAULT, Question};
+use imbrex_traces::BlockRule;
+use serde_json::json;
+
+/// Says whether a workload survives on shingled drives.
+pub fn run(args: &VerdictArgs) -> Result<(), Failure> {
+    let out = args.out.as_deref();
+    let files = out.map(|folder| DocumentFiles::in_folder(folder, "verdict")).transpose()?;
+    let workload = Workload {
+        path: args.trace.clone(),
+        options: args.read.options()?,
+        limit: args.limit,
+        repeat: 1,
+        new_blocks: false,
+        combined: None,
+        kept: Kept::default(),
+    };
+    if workload.is_stream() {
+        return Err(
+            "`-`: a verdict reads the trace several times, which standard input does not allow: \
+                    give a file"
+                .into(),
+        );
+    }
+    // Every run reads it, and so does the first pass.
+    let _kept = workload.kept.want(2);
+    let placement = Placement { fit: fit_of(args.fit, &workload)?, blocks: args.blocks };
+    let question = Question {
+        words: words(args),
+        workload,
+        placement,
+        drives: &drives(args)?,
+        drives_are_named: !args.drive.is_empty(),
+        cache_blocks: &|touched_blocks| match args.no_cache {
+            true => vec![],
+            false => args.cache.blocks(touched_blocks),
+        },
+        seed: args.seed.unwrap_or(1),
+        jobs: jobs(args.jobs),
+        requests_max: args.requests_max,
+    };
+    let mut verdict = question.answer(&progress)?;
+    verdict.commit = commit();
+    let document = format!("{}\n", json!(verdict));
+    if let Some(files) = files {
+        files.write(&document, &verdict.page())?;
+    }
+    match args.json {
+        true => emit(&document),
+        false => emit(&verdict.text()),
+    }
+    Ok(())
+}
+
+/// The drives that are named, each once, or those that are looked at when none is.
+fn drives(args: &VerdictArgs) -> Result<Vec<String>, Failure> {
+    let mut drives: Vec<String> = Vec::new();
+    for drive in &args.drive {
+        if drives.contains(drive) {
+            return Err(format!("--drive {drive}: it is there twice; accepted: each once").into());
+        }
+        drives.push(drive.clone());
+    }
+    if drives.is_empty() {
+        drives = DRIVES_DEFAULT.map(str::to_string).to_vec();
+    }
+    Ok(drives)
+}
+
+/// The options of `compare` that read the trace and place its records.
+fn words(args: &VerdictArgs) -> String {
+    let mut words = format!("--trace {}", shell_word(&args.trace));
+    for (option, value) in args.read.given() {
+        words.push_str(&match value {
+            Some(value) => format!(" {option} {}", shell_word(value)),
+            None => format!(" {option}"),
+        });
+    }
+    if let Some(limit) = args.limit {
+        words.push_str(&format!(" --limit {limit}"));
+    }
+    if let Some(fit) = args.fit {
+        words.push_str(match fit {
+            FitArg::Wrap => " --fit wrap",
+            FitArg::Scale => " --fit scale",
+        });
+    }
+    if args.blocks == BlockRule::Size {
+        words.push_str(" --blocks size");
+    }
+    if let Some(seed) = args.seed {
+        words.push_str(&format!(" --seed {seed}"));
+    }
+    words
+}
