@@ -53,3 +53,4 @@ mod trace_info;
 mod trace_mrc;
 mod trace_output;
 mod trace_page;
+mod verdict;

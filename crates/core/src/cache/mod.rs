@@ -38,6 +38,7 @@ mod ride;
 mod settings;
 mod settings_error;
 mod slots;
+mod waiting_line;
 mod zone_books;
 mod zone_lru;
 mod zones;

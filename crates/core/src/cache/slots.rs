@@ -1,8 +1,8 @@
 //! Which flash slots are free, and who waits for one.
 
 use super::free_slots::FreeSlots;
+use super::waiting_line::WaitingLine;
 use crate::extent::Extent;
-use alloc::collections::VecDeque;
 
 /// The slots of a cache, in two pools: those of cached blocks, and behind them those in which a zone
 /// is put together that is to be rewritten. So a rewrite, which holds the slots of its victims until
@@ -27,7 +27,7 @@ struct Pool {
     held_max: u32,
     /// The slot that went to the last one of those who wait, as long as others do.
     last_granted: Option<u32>,
-    waiting: VecDeque<SlotWaiter>,
+    waiting: WaitingLine,
 }
 
 /// Where a slot should lie.
@@ -53,7 +53,15 @@ pub(super) enum SlotWaiter {
 impl Pool {
     fn new(first: u32, end: u32, held_max: u32) -> Pool {
         let free = FreeSlots::new(first, end);
-        Pool { first, end, free, held: 0, held_max, last_granted: None, waiting: VecDeque::new() }
+        Pool {
+            first,
+            end,
+            free,
+            held: 0,
+            held_max,
+            last_granted: None,
+            waiting: WaitingLine::default(),
+        }
     }
 
     #[inline]
@@ -90,7 +98,7 @@ impl Pool {
 
     /// Gives a slot to whoever has waited longest, if there is one for it. Those who wait belong together.
     fn grant(&mut self) -> Option<(SlotWaiter, u32)> {
-        let waiting = self.waiting.len() as u32;
+        let waiting = self.waiting.len();
         let holds = match self.waiting.front()? {
             SlotWaiter::Entry(_) => 1,
             SlotWaiter::Job(_) => 0,
@@ -98,7 +106,7 @@ impl Pool {
         if self.free.is_empty() || self.held + holds > self.held_max {
             return None;
         }
-        let waiter = self.waiting.pop_front()?;
+        let waiter = self.waiting.pop()?;
         self.held += holds;
         let behind = self.last_granted.and_then(|last| self.free.take_behind(last));
         let slot = behind.or_else(|| self.free.take_first(waiting)).expect("one is free");
@@ -174,20 +182,18 @@ impl Slots {
 
     /// Lets somebody wait for a slot for a cached block, behind all that wait already.
     pub fn wait(&mut self, waiter: SlotWaiter) {
-        self.cached.waiting.push_back(waiter);
+        self.cached.waiting.push(waiter);
     }
 
     /// Lets a block of a zone that is put together wait for a slot.
     pub fn wait_for_staging(&mut self, entry: u32) {
-        self.staging.waiting.push_back(SlotWaiter::Entry(entry));
+        self.staging.waiting.push(SlotWaiter::Entry(entry));
     }
 
     /// Lets an entry wait no longer.
     pub fn stop_waiting(&mut self, entry: u32) {
-        let entry = SlotWaiter::Entry(entry);
-        for pool in [&mut self.cached, &mut self.staging] {
-            pool.waiting.retain(|waiting| *waiting != entry);
-        }
+        self.cached.waiting.step_out(entry);
+        self.staging.waiting.step_out(entry);
     }
 
     fn pool_of(&mut self, slot: u32) -> &mut Pool {
@@ -217,7 +223,7 @@ impl Slots {
 
     /// Who has waited longest, taken off the list: first of those who wait for a slot of a cached block.
     pub fn pop_waiting(&mut self) -> Option<SlotWaiter> {
-        self.cached.waiting.pop_front().or_else(|| self.staging.waiting.pop_front())
+        self.cached.waiting.pop().or_else(|| self.staging.waiting.pop())
     }
 
     /// True when somebody waits.
