@@ -65,7 +65,7 @@ pub(super) fn restore_words(
 }
 
 /// A saved state whose clock is beyond this is none: that many blocks are an exbibyte.
-const CLOCK_MAX: u64 = 1 << 48;
+pub(super) const CLOCK_MAX: u64 = 1 << 48;
 
 /// Writes down the clock of a policy, which counts accesses, and that of the last access to each cached
 /// block: a word a block, in the order of the numbers by which they are saved.

@@ -434,3 +434,90 @@ impl EvictionPolicy for Sac {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{LogSize, Media};
+    use crate::units::BlockCount;
+
+    const SETTINGS: SacSettings =
+        SacSettings { zones: ZoneSettings::Equal(4), log_blocks: Some(4), batch: 2 };
+
+    /// SAC for 10 blocks over 32.
+    fn sac() -> Box<dyn EvictionPolicy> {
+        let backing = Geometry::plain(BlockCount(32), Media::Conventional);
+        SETTINGS.build(10, &backing).expect("settings that fit")
+    }
+
+    fn victims(sac: &mut dyn EvictionPolicy) -> Vec<u32> {
+        let mut victims = Vec::new();
+        sac.victims(&mut victims, &mut PolicyEvents::default());
+        victims.iter().for_each(|entry| sac.on_remove(*entry));
+        victims
+    }
+
+    /// Writes blocks, the entry of each is its number.
+    fn write(sac: &mut dyn EvictionPolicy, blocks: &[u32]) {
+        for block in blocks {
+            let lba = Lba(u64::from(*block));
+            sac.on_insert(*block, lba, AccessKind::Write, &mut PolicyEvents::default());
+        }
+    }
+
+    #[test]
+    fn a_zone_is_emptied_in_batches_and_rests_while_another_is_open() {
+        let mut sac = sac();
+        write(&mut *sac, &[0, 4, 1, 8, 2, 5, 9, 10, 12, 13]);
+        // 0 and 4 are stale: zone 0 is the lower of two, and all of it leaves.
+        assert_eq!(victims(&mut *sac), [0, 1]);
+        write(&mut *sac, &[3, 6]);
+        assert_eq!(victims(&mut *sac), [2, 3]);
+        write(&mut *sac, &[0, 1]);
+        // Now it rests, whatever it has.
+        assert_eq!(victims(&mut *sac), [4, 5]);
+        assert_eq!(victims(&mut *sac), [6]);
+        assert_eq!(victims(&mut *sac), [8, 9]);
+    }
+
+    #[test]
+    fn a_zone_that_rests_is_opened_when_no_other_has_dirty_blocks() {
+        let mut sac = sac();
+        write(&mut *sac, &[0]);
+        assert_eq!(victims(&mut *sac), [0]);
+        write(&mut *sac, &[1]);
+        assert_eq!(victims(&mut *sac), [1]);
+    }
+
+    #[test]
+    fn what_it_needs_is_said_when_it_is_not_there() {
+        let plain = Geometry::plain(BlockCount(32), Media::Conventional);
+        let with_log = Geometry {
+            log: Some(LogSize { blocks: BlockCount(8), entries: None }),
+            ..Geometry::plain(BlockCount(32), Media::Conventional)
+        };
+        let (zones, log_blocks) = (ZoneSettings::Bands, None);
+        for (settings, backing, message) in [
+            (SacSettings { log_blocks, ..SETTINGS }, &plain, "needs the size of the log"),
+            (SacSettings { zones, ..SETTINGS }, &with_log, "needs bands"),
+            (SacSettings { batch: 0, ..SETTINGS }, &plain, "destage_batch is 0"),
+            (SacSettings { log_blocks: Some(0), ..SETTINGS }, &plain, "log_blocks is 0"),
+        ] {
+            let refused = settings.build(10, backing).err().expect("a refusal").message;
+            assert!(refused.contains(message), "{refused}");
+        }
+        assert!(SacSettings { log_blocks, ..SETTINGS }.build(10, &with_log).is_ok());
+    }
+
+    #[test]
+    fn an_open_zone_past_the_end_or_there_twice_is_refused() {
+        for zones in [&[8][..], &[3, 3], &[u64::MAX]] {
+            let mut state = StateWriter::default();
+            for word in [0, 1, zones.len() as u64].iter().chain(zones) {
+                state.put_u64(*word);
+            }
+            let bytes = state.into_bytes();
+            assert!(sac().restore(&[], &mut StateReader::new(&bytes)).is_err(), "{zones:?}");
+        }
+    }
+}
