@@ -9,7 +9,7 @@ const POINTS: u64 = 500;
 /// Arguments of `crashtest`.
 #[derive(Debug, Args)]
 pub struct CrashtestArgs {
-    /// The stack: one that ships for the search on tiny disks (pore, lru, lru-band, rivals, ride, smr-only,
+    /// The stack: one that ships for the search on tiny disks (pore, lru, lru-band, rivals, band-rivals, ride, smr-only,
     /// smr-two-ports, split, lru-cmr, cache-over-cache, two-on-one, hwsr, s-block, segments-only, s-block-only,
     /// striped, spanned, raid1, raid1-three, raid1-four, raid4smr, raid4smr-spare, idler; with --members cmr-only too), or the path of any stack file that `create` takes,
     /// in which a table [draw] may list values of keys of which each seed draws one

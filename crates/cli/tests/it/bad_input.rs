@@ -155,7 +155,7 @@ fn a_misspelt_key_names_its_line_and_suggests_the_nearest() {
         format!(
             "s.toml:{line}: cache.policy = \"lur\"; did you mean \"lru\"?; accepted: \"lru\", \
              \"unlimited\", \"fifo\", \"clock\", \"sieve\", \"s3-fifo\", \"2q\", \"arc\", \"lru-band\", \
-             \"pore\", \"ride\", \"opt\""
+             \"pore\", \"most\", \"sac\", \"ride\", \"opt\""
         )
     );
     let message = of_options("--set cache.capacty=40MiB");

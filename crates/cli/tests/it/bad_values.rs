@@ -59,6 +59,14 @@ fn values_that_mean_nothing_are_refused() {
             "node `cache`: destage_batch = 0; accepted: 1 or more",
         ),
         (
+            "--systems lru --set cache.policy=sac --set cache.destage_batch=0",
+            "node `cache`: destage_batch = 0; accepted: 1 or more",
+        ),
+        (
+            "--systems lru --set cache.policy=sac --set cache.log_blocks=0",
+            "node `cache`: log_blocks is 0: the policy sac needs 1 or more",
+        ),
+        (
             "--systems lru --set cache.ring_blocks=64",
             "node `cache`: ring_blocks is about a journal; accepted: together with durable = true",
         ),

@@ -2,6 +2,7 @@
 
 use super::batch::BATCH;
 use super::lru_band::LruBand;
+use super::most::Most;
 use super::opt::Opt;
 use super::plain::PlainPolicy;
 use super::policy::EvictionPolicy;
@@ -27,6 +28,8 @@ impl CacheSettings {
             }
             PolicySettings::Pore(settings) => settings.build(self.capacity_blocks, backing),
             PolicySettings::Ride(settings) => settings.build(self.capacity_blocks, backing),
+            PolicySettings::Most(zones) => Most::build(*zones, backing),
+            PolicySettings::Sac(settings) => settings.build(self.capacity_blocks, backing),
             PolicySettings::ZoneLru(settings) => settings.build(backing),
             PolicySettings::Opt { next_uses } => Ok(Box::new(Opt::new(Arc::clone(next_uses)))),
         }
@@ -54,6 +57,9 @@ impl PolicySettings {
             PolicySettings::Pore(_) => 6,
             PolicySettings::LruBand { batch: Some(_), .. } => 7,
             PolicySettings::ZoneLru(_) => 8,
+            // The plain policies have 9 to 14.
+            PolicySettings::Most(_) => 15,
+            PolicySettings::Sac(_) => 16,
         };
         let mut words = vec![("policy number", number)];
         match self {
@@ -63,6 +69,8 @@ impl PolicySettings {
             PolicySettings::LruBand { batch, .. } => {
                 words.extend(batch.map(|batch| (BATCH, batch)));
             }
+            PolicySettings::Most(zones) => words.push(("zone_blocks", zones.identity())),
+            PolicySettings::Sac(settings) => words.extend(settings.identity()),
             PolicySettings::Plain(_) | PolicySettings::Opt { .. } => {}
         }
         words
@@ -76,6 +84,8 @@ impl PolicySettings {
             PolicySettings::ZoneLru(_) => &[ZONE_BUFFER, ZONES_ASKED],
             PolicySettings::Plain(_)
             | PolicySettings::LruBand { .. }
+            | PolicySettings::Most(_)
+            | PolicySettings::Sac(_)
             | PolicySettings::Opt { .. } => &[],
         }
     }

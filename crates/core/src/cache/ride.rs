@@ -9,7 +9,6 @@
 //! greatest product of how many dirty blocks it has and how long they have been idle in sum, for its
 //! length.
 
-mod riders;
 mod ripeness;
 mod share;
 #[cfg(test)]
@@ -17,29 +16,27 @@ mod tests;
 mod windows;
 
 use super::entries::NONE;
+use super::oldest_zones::OldestZones;
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use super::policy_state::{restore_clocks, save_clocks};
 use super::settings_error::{CacheSettingsError, error};
-use super::zones::{ZoneSettings, Zones};
+use super::zones::{ZONES_MAX, ZoneSettings, Zones, log_for};
 use crate::counters::{Counter, Gauge, RIDE};
 use crate::disk::{Geometry, LogSize};
 use crate::extent::Extent;
 use crate::map::LruList;
 use crate::state::{StateError, StateReader, StateWriter};
-use crate::units::{BlockCount, Lba};
+use crate::units::Lba;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
-use riders::Riders;
 use ripeness::Ripeness;
 use share::Share;
 use windows::Windows;
 
 const WINDOWS_OPENED: usize = RIDE.place(Counter::WindowsOpened);
 const RIDES: usize = RIDE.place(Counter::Rides);
-
-/// Zones at most: each takes some 60 bytes of memory.
-const ZONES_MAX: u64 = 1 << 24;
 
 /// The options of RIDE.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,15 +103,7 @@ impl RideSettings {
                 return error(format!("{name} is 0: the policy ride needs 1 or more"));
             }
         }
-        let given =
-            self.log_blocks.map(|blocks| LogSize { blocks: BlockCount(blocks), entries: None });
-        let Some(log) = given.or(backing.log) else {
-            return error(
-                "the policy ride needs the size of the log, and the device below has none: give \
-                 log_blocks"
-                    .into(),
-            );
-        };
+        let log = log_for("ride", self.log_blocks, backing)?;
         let zones = self.zones.of("ride", backing, ZONES_MAX)?;
         Ok(Box::new(Ride::new(self, capacity_blocks, log, zones)))
     }
@@ -132,13 +121,10 @@ pub(super) struct Ride {
     clean_blocks: u64,
     dirty_blocks: u64,
     windows: Windows,
-    riders: Riders,
+    riders: OldestZones,
     ripeness: Ripeness,
     share: Share,
 }
-
-/// A saved state whose clock is beyond this is none: that many blocks are an exbibyte.
-const CLOCK_MAX: u64 = 1 << 48;
 
 /// The dirty cached blocks of a band, in a list from the least to the most recently used.
 #[derive(Clone, Copy)]
@@ -192,7 +178,7 @@ impl Ride {
             clean_blocks: 0,
             dirty_blocks: 0,
             windows: Windows::new(log, count),
-            riders: Riders::new(count),
+            riders: OldestZones::new(count),
             ripeness: Ripeness::new(count),
             share: Share::new(settings, capacity_blocks),
             zones,
@@ -402,14 +388,10 @@ impl EvictionPolicy for Ride {
     }
 
     fn save(&self, numbers: &[u32], state: &mut StateWriter) {
-        state.put_u64(self.clock);
-        let mut cached: Vec<(u32, u64)> = Vec::new();
         let entries = self.clean.oldest_first();
         let entries = entries.chain(self.bands.iter().flat_map(|band| self.dirty_of(band)));
         let clock_of = |entry: u32| (numbers[entry as usize], self.blocks[entry as usize].clock);
-        cached.extend(entries.map(clock_of));
-        cached.sort_unstable();
-        cached.iter().for_each(|(_, clock)| state.put_u64(*clock));
+        save_clocks(self.clock, entries.map(clock_of).collect(), state);
         self.share.save(state);
         let room = self.share.capacity_blocks - self.share.remembered_blocks();
         self.windows.save(room, state);
@@ -420,24 +402,8 @@ impl EvictionPolicy for Ride {
         cached: &[CachedBlock],
         state: &mut StateReader<'_>,
     ) -> Result<(), StateError> {
-        self.clock = state.take_u64()?;
-        if self.clock > CLOCK_MAX {
-            return Err(StateError::new(
-                "more blocks were looked up in the saved cache than can be",
-            ));
-        }
-        let mut order = Vec::with_capacity(cached.len());
-        for number in 0..cached.len() as u32 {
-            order.push((state.take_u64()?, number));
-        }
-        order.sort_unstable();
-        if order.windows(2).any(|two| two[0].0 == two[1].0)
-            || order.last().is_some_and(|(clock, _)| *clock > self.clock)
-        {
-            return Err(StateError::new(
-                "two accesses of the saved cache are at one time, or to come",
-            ));
-        }
+        let order;
+        (self.clock, order) = restore_clocks(cached, state)?;
         self.share.restore(self.clock, state)?;
         self.windows.restore(state)?;
         for (clock, number) in order {

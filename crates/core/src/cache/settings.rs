@@ -5,6 +5,7 @@ use super::durable::intent::INTENT_PAGES;
 use super::plain::PlainPolicy;
 use super::pore::PoreSettings;
 use super::ride::RideSettings;
+use super::sac::SacSettings;
 use super::settings_error::{CacheSettingsError, error};
 use super::zone_lru::ZoneLruSettings;
 use super::zones::ZoneSettings;
@@ -83,6 +84,10 @@ pub enum PolicySettings {
     Pore(PoreSettings),
     /// Dirty blocks leave from the bands that must be rewritten anyhow (RIDE).
     Ride(RideSettings),
+    /// The zone of which the most blocks are cached leaves whole (MOST).
+    Most(ZoneSettings),
+    /// Clean blocks or the dirty ones of open zones leave, whichever costs less (SAC).
+    Sac(SacSettings),
     /// With the least recently used zone leave all its blocks, and a zone of which many leave is rewritten
     /// (the SSD write buffer of Idler).
     ZoneLru(ZoneLruSettings),

@@ -4,7 +4,7 @@
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use super::policy_state::restore_order;
 use super::settings_error::CacheSettingsError;
-use super::zones::{ZoneSettings, Zones};
+use super::zones::{ZONES_MAX, ZoneSettings, Zones};
 use crate::counters::{Counter, ZONE_BUFFER};
 use crate::disk::Geometry;
 use crate::map::{LruList, LruLists};
@@ -14,8 +14,6 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Zones that the policy has arrays over, at most.
-const ZONES_MAX: u64 = 1 << 24;
 /// Where the policy counts in its counters.
 const ZONES_EVICTED: usize = ZONE_BUFFER.place(Counter::ZonesEvicted);
 

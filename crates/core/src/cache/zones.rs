@@ -1,11 +1,14 @@
 //! The parts of the address space that a policy tells apart: equal zones, or the bands below.
 
 use super::settings_error::{CacheSettingsError, error};
-use crate::disk::Geometry;
+use crate::disk::{Geometry, LogSize};
 use crate::map::{BandId, BandTable};
 use crate::units::{BlockCount, Lba};
 use alloc::format;
 use alloc::sync::Arc;
+
+/// Zones at most, of a policy with arrays over them: each takes up to some 60 bytes of memory.
+pub(super) const ZONES_MAX: u64 = 1 << 24;
 
 /// The parts of the address space that a policy tells apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +85,27 @@ pub(super) fn bands_for(
         ));
     }
     Ok(Arc::clone(bands))
+}
+
+/// The size of the log for a policy: the `given` one, or that of the device below.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn log_for(
+    policy: &str,
+    given: Option<u64>,
+    backing: &Geometry,
+) -> Result<LogSize, CacheSettingsError> {
+    let given = given.map(|blocks| LogSize { blocks: BlockCount(blocks), entries: None });
+    given.or(backing.log).map_or_else(
+        || {
+            error(format!(
+                "the policy {policy} needs the size of the log, and the device below has none: give \
+                 log_blocks"
+            ))
+        },
+        Ok,
+    )
 }
 
 /// The zones of a device, numbered from 0 at address 0.

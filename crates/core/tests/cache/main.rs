@@ -1,5 +1,6 @@
 //! Tests of the write-back cache.
 
+mod band_rivals;
 #[allow(dead_code, reason = "each family of tests uses a part of it")]
 #[path = "../common/mod.rs"]
 mod common;
@@ -10,6 +11,7 @@ mod durable_faults;
 mod exact;
 mod faults;
 mod naive;
+mod naive_bands;
 mod page;
 mod power;
 mod power_disk;

@@ -9,6 +9,11 @@ pub trait Model {
     /// A block is used, and comes in where it is not cached: the blocks that leave, in order.
     fn request(&mut self, x: u64) -> Vec<u64>;
 
+    /// The same, where it counts whether the block is written.
+    fn request_to(&mut self, x: u64, _is_write: bool) -> Vec<u64> {
+        self.request(x)
+    }
+
     /// A block leaves for another reason.
     fn forget(&mut self, x: u64);
 }

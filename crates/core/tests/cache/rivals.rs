@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 const TRACES: u64 = 1000;
 
 /// A model with what a cache counts around it.
-struct Counted {
+pub struct Counted {
     model: Box<dyn Model>,
     capacity: u64,
     mode: CacheMode,
@@ -23,9 +23,9 @@ struct Counted {
 }
 
 impl Counted {
-    fn run(word: &str, capacity: u64, mode: CacheMode, steps: &[Step]) -> Outcome {
+    pub fn run(model: Box<dyn Model>, capacity: u64, mode: CacheMode, steps: &[Step]) -> Outcome {
         let mut counted = Counted {
-            model: model(word, capacity as usize),
+            model,
             capacity,
             mode,
             cached: BTreeSet::new(),
@@ -83,7 +83,7 @@ impl Counted {
         if !is_used {
             return;
         }
-        for victim in self.model.request(block) {
+        for victim in self.model.request_to(block, is_write) {
             assert!(self.cached.remove(&victim));
             if self.dirty.remove(&victim) {
                 self.outcome.dirty_evictions += 1;
@@ -107,7 +107,8 @@ fn agrees(word: &str) {
         let steps = random_steps(seed, 400, BLOCKS, 6);
         let settings = settings(capacity, (seed % 4) as u32, mode, rival(word));
         let found = run(settings, seed, steps.clone());
-        let expected = Counted::run(word, capacity, mode, &with_final_reads(steps));
+        let expected =
+            Counted::run(model(word, capacity as usize), capacity, mode, &with_final_reads(steps));
         assert_eq!(found, expected, "{word}, seed {seed}");
         hits += found.read_hits + found.write_hits;
     }

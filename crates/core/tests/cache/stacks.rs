@@ -4,7 +4,7 @@ use crate::common::check::disk_geometry;
 use crate::common::harness::MemoryDisk;
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PlainPolicy, PolicySettings,
-    PopularityWindow, PoreSettings, RideSettings, Split, ZoneSettings,
+    PopularityWindow, PoreSettings, RideSettings, SacSettings, Split, ZoneSettings,
 };
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::map::BandTable;
@@ -38,6 +38,11 @@ pub fn pore(open_zones: OpenZones) -> PoreSettings {
     }
 }
 
+/// SAC with two or three zones open, in small batches.
+pub fn sac() -> SacSettings {
+    SacSettings { zones: ZoneSettings::Equal(8), log_blocks: Some(24), batch: 3 }
+}
+
 /// The policies that can run without knowing the future, over `blocks` blocks.
 pub fn policies(blocks: u64) -> Vec<(&'static str, PolicySettings)> {
     let band_table = PolicySettings::LruBand { bands: Some(bands(blocks)), batch: None };
@@ -52,6 +57,8 @@ pub fn policies(blocks: u64) -> Vec<(&'static str, PolicySettings)> {
     let ours = [
         ("ride", ride),
         ("lru", PolicySettings::LRU),
+        ("most", PolicySettings::Most(ZoneSettings::Equal(8))),
+        ("sac", PolicySettings::Sac(sac())),
         ("lru-band", band_table),
         ("pore-cf", PolicySettings::Pore(pore(OpenZones::Cf))),
         ("pore-pf", PolicySettings::Pore(pore(OpenZones::Pf))),

@@ -14,8 +14,8 @@ pub mod variants;
 
 use buffers::{buffer, buffer_with_copies, buffering, kept};
 use caches::{
-    BACKING_BLOCKS, cache, cache_over, durable, in_batches, lru, lru_band, plain, pore, ride,
-    with_policy, zone_buffer, zoned_backing,
+    BACKING_BLOCKS, cache, cache_over, durable, in_batches, lru, lru_band, most, plain, pore, ride,
+    sac, with_policy, zone_buffer, zoned_backing,
 };
 use imbrex_core::array::Level;
 use imbrex_core::array::raid4smr::Placement;
@@ -62,6 +62,8 @@ macro_rules! every_kind {
             cache_two_q: cache(plain("2q")),
             cache_arc: cache(plain("arc")),
             cache_lru_band: cache(lru_band()),
+            cache_most: cache(most()),
+            cache_sac: cache(sac()),
             cache_pore_cf: cache(pore(OpenZones::Cf)),
             cache_pore_pf: cache(pore(OpenZones::Pf)),
             cache_pore_bl: cache(pore(OpenZones::Bl)),
@@ -81,6 +83,8 @@ macro_rules! every_kind {
             durable_cache_two_q: cache(durable(plain("2q"))),
             durable_cache_arc: cache(durable(plain("arc"))),
             durable_cache_lru_band: cache(durable(lru_band())),
+            durable_cache_most: cache(durable(most())),
+            durable_cache_sac: cache(durable(sac())),
             durable_cache_pore_cf: cache(durable(pore(OpenZones::Cf))),
             durable_cache_pore_pf: cache(durable(pore(OpenZones::Pf))),
             durable_cache_pore_bl: cache(durable(pore(OpenZones::Bl))),

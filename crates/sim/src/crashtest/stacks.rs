@@ -28,11 +28,12 @@ macro_rules! stack {
 
 /// The stacks that ship for the search, by name; the first is the default. Their disks have a few hundred
 /// blocks.
-const READY_MADE: [(&str, &str); 26] = [
+const READY_MADE: [(&str, &str); 27] = [
     stack!("pore"),
     stack!("lru"),
     stack!("lru-band"),
     stack!("rivals"),
+    stack!("band-rivals"),
     stack!("ride"),
     stack!("smr-only"),
     stack!("smr-two-ports"),

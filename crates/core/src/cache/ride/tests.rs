@@ -1,7 +1,9 @@
 //! RIDE against a model of it that scans everything, written from its description.
 
 use super::*;
+use crate::cache::policy_state::CLOCK_MAX;
 use crate::map::BandTable;
+use crate::units::BlockCount;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use proptest::prelude::*;

@@ -3,7 +3,8 @@
 use super::{BufferBound, DURABILITY, JOURNAL_PAGES, Kind};
 use imbrex_core::cache::{
     Cache, CacheMode, CacheSettings, OpenZones, PeriodCounter, PlainPolicy, PolicySettings,
-    PopularityWindow, PoreSettings, RideSettings, Split, ZoneLruSettings, ZoneSettings,
+    PopularityWindow, PoreSettings, RideSettings, SacSettings, Split, ZoneLruSettings,
+    ZoneSettings,
 };
 use imbrex_core::disk::{Geometry, Media};
 use imbrex_core::map::BandTable;
@@ -55,6 +56,17 @@ pub fn pore(open_zones: OpenZones) -> CacheSettings {
         access_floor: 1,
         open_zones,
     }))
+}
+
+/// MOST over small zones.
+pub fn most() -> CacheSettings {
+    with_policy(PolicySettings::Most(ZoneSettings::Equal(8)))
+}
+
+/// SAC with two zones open, in small batches.
+pub fn sac() -> CacheSettings {
+    let zones = ZoneSettings::Equal(8);
+    with_policy(PolicySettings::Sac(SacSettings { zones, log_blocks: Some(16), batch: 3 }))
 }
 
 /// RIDE over a small log, in small batches.

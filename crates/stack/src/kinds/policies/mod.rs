@@ -2,9 +2,11 @@
 //! A key belongs to the policies whose file has it.
 
 mod lru_band;
+mod most;
 mod opt;
 mod pore;
 mod ride;
+mod sac;
 pub(super) mod zone;
 
 pub use pore::PoreConfig;
@@ -89,6 +91,10 @@ policies! {
     "lru-band" LruBand(lru_band::LruBandConfig),
     /// The least recently used that is clean or in an open zone.
     "pore" Pore(PoreConfig),
+    /// All blocks of the zone of which the most are cached.
+    "most" Most(most::MostConfig),
+    /// Clean ones or dirty ones of open zones, whichever costs less.
+    "sac" Sac(sac::SacConfig),
     /// Where the band is to be rewritten anyhow.
     "ride" Ride(ride::RideConfig),
     /// The one used again last, known from the trace.
@@ -143,7 +149,7 @@ pub fn policy_key() -> Key {
     }
 }
 
-const POLICIES_ACCEPTED: &str = r#"`"lru"`, `"fifo"`, `"clock"`, `"sieve"`, `"s3-fifo"`, `"2q"`, `"arc"`: [well-known ones](systems/policies.md); `"lru-band"`: with the least recently used its whole band, needs bands below; `"pore"`; [`"ride"`](systems/ride.md): dirty blocks where the rewrite of their band is already paid for; as bounds, `"unlimited"`: none, the cache is as large as what it caches, and `"opt"`: the one used again last, known from the trace"#;
+const POLICIES_ACCEPTED: &str = r#"`"lru"`, `"fifo"`, `"clock"`, `"sieve"`, `"s3-fifo"`, `"2q"`, `"arc"`: [well-known ones](systems/policies.md); `"lru-band"`: with the least recently used its whole band, needs bands below; `"most"`, `"sac"`: [rivals that know bands](systems/policies.md#rivals-that-know-bands); `"pore"`; [`"ride"`](systems/ride.md): dirty blocks where the rewrite of their band is already paid for; as bounds, `"unlimited"`: none, the cache is as large as what it caches, and `"opt"`: the one used again last, known from the trace"#;
 
 /// What a policy says of itself.
 pub(super) trait PolicyKeys {

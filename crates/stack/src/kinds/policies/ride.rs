@@ -1,9 +1,9 @@
 //! RIDE: dirty blocks leave where the rewrite of their band is already paid for.
 
-use super::zone::Zone;
+use super::zone::{Zone, bands_or};
 use super::{PolicyGiven, PolicyKeys};
 use crate::config::ConfigError;
-use imbrex_core::cache::{PolicySettings, RideSettings, Split, ZoneSettings};
+use imbrex_core::cache::{PolicySettings, RideSettings, Split};
 use imbrex_drives::Word;
 use imbrex_drives::keys;
 
@@ -33,13 +33,8 @@ impl PolicyKeys for RideConfig {
     }
 
     fn settings(&self, given: &PolicyGiven<'_>) -> Result<PolicySettings, ConfigError> {
-        let zones = match (self.zone, given.mean_band) {
-            (Some(zone), _) => zone.settings(given.node)?,
-            (None, Some(mean)) => ZoneSettings::Equal(mean.0),
-            (None, None) => ZoneSettings::Bands,
-        };
         Ok(PolicySettings::Ride(RideSettings {
-            zones,
+            zones: bands_or(self.zone, given)?,
             log_blocks: self.log_blocks,
             batch: u64::from(self.destage_batch),
             rewrite_over_read: u64::from(self.rewrite_over_read),

@@ -1,5 +1,6 @@
 //! The parts of the address space that a policy tells apart.
 
+use super::PolicyGiven;
 use crate::config::ConfigError;
 use crate::kinds::write_back_cache::at_least_a_block;
 use imbrex_core::cache::ZoneSettings;
@@ -32,6 +33,22 @@ impl Zone {
                 Ok(ZoneSettings::Equal(BlockCount::from_bytes_floor(zone.bytes()).0))
             }
         }
+    }
+}
+
+/// The settings in the core of a policy that goes by bands where nothing else is said: the bands below, or
+/// over a drive that hides them their mean length.
+///
+/// # Errors
+/// When a zone is shorter than a block.
+pub(super) fn bands_or(
+    zone: Option<Zone>,
+    given: &PolicyGiven<'_>,
+) -> Result<ZoneSettings, ConfigError> {
+    match (zone, given.mean_band) {
+        (Some(zone), _) => zone.settings(given.node),
+        (None, Some(mean)) => Ok(ZoneSettings::Equal(mean.0)),
+        (None, None) => Ok(ZoneSettings::Bands),
     }
 }
 
