@@ -8,6 +8,7 @@ mod activity_use;
 mod by_cause;
 mod counted;
 mod csv;
+mod cut;
 mod drawn;
 mod event_use;
 mod files;
@@ -67,5 +68,5 @@ pub use run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrit
 pub use series::{GaugeSeries, Series, SumSeries, rates};
 pub use status::{device_status, node_status};
 pub use table::TableStyle;
-pub use windows::{OverDisks, WindowUse, WindowsUse};
+pub use windows::{CutPart, CutUse, OverDisks, WindowUse, WindowsUse};
 pub use zone_use::ZoneUse;

@@ -154,6 +154,7 @@ impl Report {
         let of_runs = self.no_cleaning_lines().into_iter();
         let of_runs = of_runs.chain(self.event_lines());
         let of_all = self.left_line().into_iter().chain(self.inversions_line());
+        let of_all = of_all.chain(self.window_lines());
         of_all.chain(of_runs).chain(self.hardware_line())
     }
 

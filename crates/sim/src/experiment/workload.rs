@@ -1,13 +1,13 @@
 //! Where the requests of an experiment come from, and what a first pass over them finds.
 
 use super::kept::{Kept, Records, Told};
-use crate::replay::{Placement, place};
+use crate::replay::{Placement, Touched, place};
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{BlockCount, Lba};
 use imbrex_stack::Footprint;
 use imbrex_traces::combine::Combined;
-use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
+use imbrex_traces::{BlockRule, ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -121,6 +121,22 @@ impl Workload {
             spans[device] = end.max(spans[device]);
         }
         Ok(spans)
+    }
+
+    /// The blocks that its requests touch by a rule, and whether all are of one device.
+    ///
+    /// # Errors
+    /// When the trace is damaged.
+    pub(super) fn touched(
+        &self,
+        blocks: BlockRule,
+        stop: &AtomicBool,
+    ) -> Result<Touched, TraceError> {
+        let mut touched = Touched::default();
+        for record in self.until(stop)? {
+            touched.add(&record?, blocks);
+        }
+        Ok(touched)
     }
 
     /// Bytes of the bands that requests and that writes touch; reads touch nothing when
