@@ -1,6 +1,7 @@
 //! Reports as documents. Those of runs in which nothing took time have the counters and no time.
 
 use super::by_cause::ByCause;
+use super::hardware::Hardware;
 use super::no_cleaning::NoCleaning;
 use super::report::{DiskUse, ReplayMode, Report, Run, SimulationCost, Workload};
 use super::run_parts::{CacheUse, Hits, Inputs, RequestCounts, Rewrites};
@@ -100,6 +101,8 @@ struct CountedRun<'a> {
     zones: &'a Option<ZoneUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cut_into_windows: &'a Option<CutUse>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hardware: &'a Option<Hardware>,
     disks: Vec<CountedDisk<'a>>,
     #[serde(flatten)]
     stack: CountedStack<'a>,
@@ -179,6 +182,7 @@ impl<'a> CountedRun<'a> {
             },
             zones: &run.zones,
             cut_into_windows: &run.windows.cut_into_windows,
+            hardware: &run.hardware,
             disks: run.disks.iter().map(|disk| CountedDisk::of(run, disk)).collect(),
             stack: CountedStack {
                 nodes: &run.nodes,

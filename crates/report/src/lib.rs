@@ -49,6 +49,7 @@ pub use event_use::EventUse;
 pub use files::REPORT_FILES;
 pub use form_table::{FORM_FILES, FormPoint, FormTable};
 pub use format::bytes as human_bytes;
+pub use hardware::Hardware;
 pub use heads::{HEADS_MAX, Head, Heads};
 pub use histogram::LatencyHistogram;
 pub use imbrex_drives::HeatMap;
