@@ -80,14 +80,15 @@ fn hardware(run: &Run) -> (Vec<&str>, Option<Hardware>) {
 }
 
 impl Report {
-    /// What the runs have of hardware and not all have the same of.
+    /// What the runs have of hardware and not all have the same of; nothing in a sweep, whose settings say it.
     pub(super) fn hardware_metrics(&self) -> impl Iterator<Item = &'static HardwareMetric> {
         let differs = |metric: &&HardwareMetric| {
             let mut values = self.runs.iter().map(|run| metric.value(run));
             let first = values.next();
             values.any(|value| Some(value) != first)
         };
-        HARDWARE_METRICS.iter().filter(differs)
+        let is_swept = !self.swept_keys().is_empty();
+        HARDWARE_METRICS.iter().filter(move |metric| !is_swept && differs(metric))
     }
 
     /// The runs that have the same drives and the same room in flash and memory, if there are many kinds.

@@ -365,6 +365,11 @@ mod tests {
         assert_eq!(headers(alike), ["p50"]);
         let unlike = vec![run("lru", 10, false), run("pore", 20, false)];
         assert_eq!(headers(unlike), ["flash", "p50"], "the disks are the same");
+        let mut swept = [10, 20].map(|flash| run("lru", flash, false)).to_vec();
+        for (run, capacity) in swept.iter_mut().zip([10, 20]) {
+            run.parameters.insert("cache.capacity".into(), capacity.into());
+        }
+        assert_eq!(headers(swept), ["p50"], "the settings say it");
     }
 
     #[test]
