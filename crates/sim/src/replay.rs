@@ -346,63 +346,63 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     /// Reads on to the next record that is to be issued.
     fn advance(&mut self) {
         self.next = None;
-        while self.error.is_none() {
-            let record = match self.next_record() {
-                None => return,
-                Some(Ok(record)) => record,
-                Some(Err(error)) => {
-                    self.error = Some(error.into());
-                    return;
-                }
-            };
-            let stream = match &mut self.streams {
-                Some(streams) => match streams.of(&record, self.records_read) {
-                    Some(stream) => stream,
-                    None => {
-                        self.error = Some(ReplayError::NoResponse { record: self.records_read });
-                        return;
-                    }
-                },
-                None => 0,
-            };
-            let number = match self.window(&record, stream) {
-                Ok(number) => number,
-                Err(error) => {
-                    self.error = Some(error);
-                    return;
-                }
-            };
-            let window = number.and_then(|number| self.dealt.windows.all().get(number));
-            let placement = self.placement(&record);
-            let placed = match window {
-                Some(window) => window.place(&record, placement),
-                None => place(&record, self.device_blocks, placement),
-            };
-            match placed {
-                Some((operation, extent)) => {
-                    let (at, speed) = match self.options.mode {
-                        ReplayMode::OpenLoop { speed } => {
-                            ((record.time_ns as f64 / speed) as u64, speed)
-                        }
-                        ReplayMode::Streams { .. } | ReplayMode::Live => (record.time_ns, 1.0),
-                        ReplayMode::ClosedLoop { .. } | ReplayMode::Untimed => (0, 1.0),
-                    };
-                    if at > ARRIVAL_NS_MAX {
-                        self.error = Some(ReplayError::TooLate {
-                            record: self.records_read,
-                            arrival_s: record.time_ns as f64 / speed / 1e9,
-                            speed,
-                        });
-                        return;
-                    }
-                    let window = number.map_or(NO_WINDOW, |number| number as u16);
-                    let record = self.records_read;
-                    let waiting = Waiting { record, operation, extent, window, stream };
-                    self.next = Some((waiting, Instant(at)));
-                }
-                None => self.error = Some(self.beyond(window, &record)),
-            }
+        if self.error.is_some() {
             return;
+        }
+        let record = match self.next_record() {
+            None => return,
+            Some(Ok(record)) => record,
+            Some(Err(error)) => {
+                self.error = Some(error.into());
+                return;
+            }
+        };
+        let stream = match &mut self.streams {
+            Some(streams) => match streams.of(&record, self.records_read) {
+                Some(stream) => stream,
+                None => {
+                    self.error = Some(ReplayError::NoResponse { record: self.records_read });
+                    return;
+                }
+            },
+            None => 0,
+        };
+        let number = match self.window(&record, stream) {
+            Ok(number) => number,
+            Err(error) => {
+                self.error = Some(error);
+                return;
+            }
+        };
+        let window = number.and_then(|number| self.dealt.windows.all().get(number));
+        let placement = self.placement(&record);
+        let placed = match window {
+            Some(window) => window.place(&record, placement),
+            None => place(&record, self.device_blocks, placement),
+        };
+        match placed {
+            Some((operation, extent)) => {
+                let (at, speed) = match self.options.mode {
+                    ReplayMode::OpenLoop { speed } => {
+                        ((record.time_ns as f64 / speed) as u64, speed)
+                    }
+                    ReplayMode::Streams { .. } | ReplayMode::Live => (record.time_ns, 1.0),
+                    ReplayMode::ClosedLoop { .. } | ReplayMode::Untimed => (0, 1.0),
+                };
+                if at > ARRIVAL_NS_MAX {
+                    self.error = Some(ReplayError::TooLate {
+                        record: self.records_read,
+                        arrival_s: record.time_ns as f64 / speed / 1e9,
+                        speed,
+                    });
+                    return;
+                }
+                let window = number.map_or(NO_WINDOW, |number| number as u16);
+                let record = self.records_read;
+                let waiting = Waiting { record, operation, extent, window, stream };
+                self.next = Some((waiting, Instant(at)));
+            }
+            None => self.error = Some(self.beyond(window, &record)),
         }
     }
 

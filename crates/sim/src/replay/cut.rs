@@ -41,11 +41,10 @@ impl Cut {
 
     /// The pieces of a record, one for each part that has blocks of it, in the order of their addresses. The device of a
     /// piece is the number of its part, and its addresses start there.
-    fn pieces(&self, record: &TraceRecord, rule: BlockRule) -> impl Iterator<Item = TraceRecord> {
+    fn pieces(&self, record: TraceRecord, rule: BlockRule) -> impl Iterator<Item = TraceRecord> {
         let blocks = rule.blocks(record.offset_bytes, record.length_bytes);
         let (first, last) =
             (self.part_of(blocks.start), self.part_of(blocks.end.max(blocks.start + 1) - 1));
-        let record = *record;
         (first..=last).map(move |number| {
             let start_bytes = self.part(number).start * BLOCK_BYTES;
             let device = number as u16;
@@ -138,7 +137,7 @@ impl Cutter {
         {
             return record;
         }
-        self.pending.extend(self.cut.pieces(&record, self.rule));
+        self.pending.extend(self.cut.pieces(record, self.rule));
         let first = self.pending.pop_front();
         self.divided_requests += u64::from(!self.pending.is_empty());
         first.unwrap_or(record)
@@ -177,7 +176,7 @@ mod tests {
 
     /// Device, first block and blocks of each piece of a write.
     fn pieces(cut: &Cut, rule: BlockRule, offset: u64, length: u64) -> Vec<(u16, u64, u64)> {
-        let pieces = cut.pieces(&record(TraceOperation::Write, offset, length), rule);
+        let pieces = cut.pieces(record(TraceOperation::Write, offset, length), rule);
         let told = |piece: TraceRecord| {
             let blocks = rule.blocks(piece.offset_bytes, piece.length_bytes);
             (piece.device, blocks.start, blocks.end - blocks.start)
