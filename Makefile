@@ -36,11 +36,12 @@ install: build ## install under PREFIX (/usr/local): the program, manual pages, 
 	$(IMBREX) completions fish > "$(SHARE)/fish/vendor_completions.d/imbrex.fish"
 	$(IMBREX) completions --man "$(SHARE)/man/man1"
 
-demo: build ## replay a recorded workload through the eight compared stacks; writes results/demo/report.html
-	$(IMBREX) compare --trace $(DEMO_TRACE) --out $(DEMO_OUT)
+demo: build ## replay a recorded workload through all stacks but the archives; writes results/demo/report.html
+	$(IMBREX) compare --trace $(DEMO_TRACE) --systems all --out $(DEMO_OUT)
 	@echo
 	@echo "The same results as pictures: open $(DEMO_OUT)/report.html in a browser."
 	@echo "To try next:"
+	@echo "  $(IMBREX) compare --trace $(DEMO_TRACE) --systems cmr-only,hwsr,pore,raid4smr,idler,split"
 	@echo "  $(IMBREX) compare --trace $(DEMO_TRACE) --set cache.capacity=5% --set cache.mode=write-only"
 	@echo "  $(IMBREX) systems --show pore       the TOML of a stack, to start your own from"
 	@echo "  $(IMBREX) reproduce pore            the figures of the PORE paper beside ours"

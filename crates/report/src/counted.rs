@@ -1,9 +1,11 @@
 //! Reports as documents. Those of runs in which nothing took time have the counters and no time.
 
 use super::by_cause::ByCause;
+use super::hardware::Hardware;
 use super::no_cleaning::NoCleaning;
 use super::report::{DiskUse, ReplayMode, Report, Run, SimulationCost, Workload};
 use super::run_parts::{CacheUse, Hits, Inputs, RequestCounts, Rewrites};
+use super::windows::CutUse;
 use super::zone_use::ZoneUse;
 use imbrex_core::counters::{Counter, Unit, declared};
 use serde::Serialize;
@@ -97,6 +99,10 @@ struct CountedRun<'a> {
     log: CountedLog,
     #[serde(skip_serializing_if = "Option::is_none")]
     zones: &'a Option<ZoneUse>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_into_windows: &'a Option<CutUse>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hardware: &'a Option<Hardware>,
     disks: Vec<CountedDisk<'a>>,
     #[serde(flatten)]
     stack: CountedStack<'a>,
@@ -175,6 +181,8 @@ impl<'a> CountedRun<'a> {
                 no_cleaning: log.no_cleaning.clone(),
             },
             zones: &run.zones,
+            cut_into_windows: &run.windows.cut_into_windows,
+            hardware: &run.hardware,
             disks: run.disks.iter().map(|disk| CountedDisk::of(run, disk)).collect(),
             stack: CountedStack {
                 nodes: &run.nodes,

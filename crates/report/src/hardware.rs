@@ -1,19 +1,97 @@
-//! Which of the compared stacks stand on like hardware.
+//! The hardware that stacks are given, and which of the compared ones stand on like hardware.
 
 use super::report::{Report, Run};
+use crate::format::{count, optional};
+use serde::{Deserialize, Serialize};
+
+/// The hardware that a stack is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hardware {
+    /// Drives that rotate.
+    pub disks: u64,
+    /// Bytes of SSD in which layers buffer or cache data. An SSD that is no cache counts whole; journals do not count.
+    pub flash_bytes: u64,
+    /// Bytes of memory in which layers buffer or cache data. That of the drives themselves and tables do not count.
+    pub memory_bytes: u64,
+    /// Capacity of the drives that rotate, together, in bytes.
+    pub raw_bytes: u64,
+}
+
+/// What a run says in one number of its hardware.
+pub(super) struct HardwareMetric {
+    /// Two lines of the header on a terminal.
+    pub header: &'static str,
+    /// Name in the page.
+    pub name: &'static str,
+    /// Unit in the page.
+    pub unit: &'static str,
+    /// The number in that unit.
+    of: fn(&Hardware) -> f64,
+}
+
+const MIB: f64 = 1_048_576.0;
+
+/// In the order of the columns. Those for which a table has no room are left out.
+pub(super) const HARDWARE_METRICS: [HardwareMetric; 4] = [
+    HardwareMetric { header: "disks", name: "disks", unit: "count", of: |it| it.disks as f64 },
+    HardwareMetric {
+        header: "flash\nMiB",
+        name: "flash",
+        unit: "MiB",
+        of: |it| it.flash_bytes as f64 / MIB,
+    },
+    HardwareMetric {
+        header: "RAM\nMiB",
+        name: "memory",
+        unit: "MiB",
+        of: |it| it.memory_bytes as f64 / MIB,
+    },
+    HardwareMetric {
+        header: "raw\nTB",
+        name: "raw capacity",
+        unit: "TB",
+        of: |it| it.raw_bytes as f64 / 1e12,
+    },
+];
+
+impl HardwareMetric {
+    /// The number of a run; none where it has nothing of it, or does not say.
+    pub fn value(&self, run: &Run) -> Option<f64> {
+        Some((self.of)(run.hardware.as_ref()?)).filter(|value| *value > 0.0)
+    }
+
+    /// A number as people read it: a dash for none.
+    pub fn show(value: Option<f64>) -> String {
+        match value {
+            Some(value) if value.fract() == 0.0 => count(value as u64),
+            value => optional(value),
+        }
+    }
+}
 
 /// So many kinds of hardware are too many to keep apart by the names of the stacks.
 const KINDS_MIN: usize = 4;
 
-/// The drives of a run by model, and how much its caches hold.
-fn hardware(run: &Run) -> (Vec<&str>, Option<u64>) {
+/// The drives of a run by model, and what the columns say.
+fn hardware(run: &Run) -> (Vec<&str>, Option<Hardware>) {
     let mut drives: Vec<&str> = run.disks.iter().map(|disk| disk.drive.as_str()).collect();
     drives.sort_unstable();
-    (drives, run.cache.capacity_blocks)
+    (drives, run.hardware)
 }
 
 impl Report {
-    /// The runs that have the same drives and the same room in their caches, if there are many kinds.
+    /// What the runs have of hardware and not all have the same of; nothing in a sweep, whose settings say it.
+    pub(super) fn hardware_metrics(&self) -> impl Iterator<Item = &'static HardwareMetric> {
+        let differs = |metric: &&HardwareMetric| {
+            let mut values = self.runs.iter().map(|run| metric.value(run));
+            let first = values.next();
+            values.any(|value| Some(value) != first)
+        };
+        let is_swept = !self.swept_keys().is_empty();
+        HARDWARE_METRICS.iter().filter(move |metric| !is_swept && differs(metric))
+    }
+
+    /// The runs that have the same drives and the same room in flash and memory, if there are many kinds.
     pub(super) fn hardware_line(&self) -> Option<String> {
         let mut kinds: Vec<Vec<&Run>> = Vec::new();
         for run in &self.runs {
@@ -28,7 +106,7 @@ impl Report {
             .collect();
         let is_told = kinds.len() >= KINDS_MIN && !alike.is_empty() && self.swept_keys().is_empty();
         is_told.then(|| {
-            format!("On like hardware stand {}. Others have other drives, more of them, or another cache.", alike.join("; "))
+            format!("On like hardware stand {}. Others have other drives, more of them, or other room in flash or memory.", alike.join("; "))
         })
     }
 }
@@ -40,23 +118,28 @@ mod tests {
 
     #[test]
     fn stacks_with_the_same_drives_and_cache_are_named_together() {
-        let run = |system: &str, drives: &[&str], capacity| {
+        let run = |system: &str, drives: &[&str], flash_bytes| {
             let mut run = Run::new(system, ReplayMode::ClosedLoop { depth: 1 });
             let of = |drive: &&str| DiskUse { drive: drive.to_string(), ..DiskUse::default() };
             run.disks = drives.iter().map(of).collect();
-            run.cache.capacity_blocks = capacity;
+            let hardware = Hardware { disks: 1, memory_bytes: 0, raw_bytes: 5, flash_bytes };
+            run.hardware = Some(hardware);
             run
         };
         let mut report = Report::of_runs(vec![
-            run("lru", &["smr", "ssd"], Some(10)),
-            run("hdd", &["cmr"], None),
-            run("pore", &["ssd", "smr"], Some(10)),
-            run("raid5", &["smr", "smr"], None),
+            run("lru", &["smr", "ssd"], 10),
+            run("hdd", &["cmr"], 0),
+            run("pore", &["ssd", "smr"], 10),
+            run("raid5", &["smr", "smr"], 0),
         ]);
         assert_eq!(report.hardware_line(), None, "three kinds");
-        report.runs.push(run("ride", &["smr", "ssd"], Some(20)));
-        report.runs.push(run("raid4", &["smr", "smr"], None));
+        report.runs.push(run("ride", &["smr", "ssd"], 20));
+        report.runs.push(run("raid4", &["smr", "smr"], 0));
         let line = report.hardware_line().expect("four kinds");
         assert!(line.starts_with("On like hardware stand lru, pore; raid5, raid4. "), "{line}");
+        let more_memory = report.runs[2].hardware.as_mut().expect("hardware");
+        more_memory.memory_bytes = 64;
+        let line = report.hardware_line().expect("five kinds");
+        assert!(line.starts_with("On like hardware stand raid5, raid4. "), "{line}");
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::activity_use::{ActivityFigures, GhostUse, ResponseByActivity};
 use super::by_cause::ByCause;
 use super::event_use::EventUse;
+use super::hardware::Hardware;
 use super::heads::{Heads, is_zero};
 use super::movement::MemberMovement;
 use super::node_table::NodeTable;
@@ -239,6 +240,9 @@ pub struct Run {
     /// The windows of the device that are devices of their own to those who use them; absent without any.
     #[serde(flatten)]
     pub windows: WindowsUse,
+    /// The hardware that the stack is given; absent in reports of earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<Hardware>,
     /// Each disk of the stack, in the order of the stack file.
     pub disks: Vec<DiskUse>,
     /// How far the heads of the disks were moved by a model; absent when none was asked for.
@@ -463,6 +467,7 @@ impl Run {
             response_by_activity: None,
             ghosts: BTreeMap::new(),
             windows: WindowsUse::default(),
+            hardware: None,
             disks: Vec::new(),
             movement: MemberMovement::default(),
             nodes: BTreeMap::new(),

@@ -10,7 +10,7 @@ type Count = (&'static str, fn(&Run) -> Option<u64>);
 /// A column of other numbers.
 type Number = (&'static str, fn(&Run) -> Option<f64>);
 
-const COUNTS: [Count; 10] = [
+const COUNTS: [Count; 14] = [
     ("requests", |run| Some(run.host.requests)),
     ("read_blocks", |run| Some(run.host.read_blocks)),
     ("write_blocks", |run| Some(run.host.write_blocks)),
@@ -19,6 +19,10 @@ const COUNTS: [Count; 10] = [
     ("write_hits", |run| run.cache.capacity_blocks.map(|_| run.hits.write_hits)),
     ("dirty_blocks_left", |run| run.cache.capacity_blocks.map(|_| run.cache.dirty_blocks_left)),
     ("footprint_bytes", |run| run.inputs.footprint_bytes),
+    ("disks", |run| run.hardware.map(|it| it.disks)),
+    ("flash_bytes", |run| run.hardware.map(|it| it.flash_bytes)),
+    ("memory_bytes", |run| run.hardware.map(|it| it.memory_bytes)),
+    ("raw_bytes", |run| run.hardware.map(|it| it.raw_bytes)),
     ("bands_rewritten", |run| run.log.bands.map(|_| run.rewrites.bands_rewritten)),
     ("band_bytes_written", |run| run.log.bands.map(|_| run.rewrites.band_bytes_written)),
 ];

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
+use super::hardware::HardwareMetric;
 use super::report::{ReplayMode, Report, Run, Workload, WorkloadKind};
 use super::segment_use::SEGMENT_METRICS;
 use crate::format::{LINE_CHARS_MAX, count, factor, number, optional, percent, wrapped};
@@ -38,6 +39,9 @@ const COLUMNS: [&str; 12] = [
     "finish\ns",
 ];
 
+/// The header of the column that gives way first to hardware.
+const MEDIAN: &str = "p50\nms";
+
 /// How a table may look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableStyle {
@@ -61,7 +65,8 @@ impl TableStyle {
 
 impl Report {
     /// Workload, one row a run, the runs in which nothing was cleaned, and the headline. At most 120 columns wide; speed-up is
-    /// how many times as fast as the first run a row is ([`Run::speed_up`]).
+    /// how many times as fast as the first run a row is ([`Run::speed_up`]). Behind these columns stand those about
+    /// hardware in which runs differ and for which there is room.
     pub fn to_table(&self, style: TableStyle) -> String {
         let mut columns = self.columns();
         let mut lines = laid_out(&columns);
@@ -78,8 +83,9 @@ impl Report {
         if self.has_segments() && !is_telling(&columns, &lines) {
             let details = &SEGMENT_METRICS[1..];
             columns.retain(|column| !details.iter().any(|metric| metric.header == column.header));
-            lines = laid_out(&columns);
         }
+        self.add_hardware(&mut columns);
+        lines = laid_out(&columns);
         let excess = excess_of(&lines);
         if excess > 0 {
             let chars = widest(&columns).saturating_sub(excess);
@@ -146,12 +152,48 @@ impl Report {
         columns
     }
 
+    /// Adds the columns about hardware in which runs differ, as far as there is room. Where there is too little, those
+    /// that say how segments are rewritten give way if not all runs have segments, and then the median does.
+    fn add_hardware(&self, columns: &mut Vec<TableColumn>) {
+        let added = |metric: &HardwareMetric| TableColumn {
+            header: metric.header,
+            cells: self.runs.iter().map(|run| HardwareMetric::show(metric.value(run))).collect(),
+        };
+        let fits = |columns: &[TableColumn]| width_of(&laid_out(columns)) <= LINE_CHARS_MAX;
+        let details: Vec<&str> =
+            match self.runs.iter().all(|run| run.segments_rewritten().is_some()) {
+                true => vec![],
+                false => SEGMENT_METRICS[1..].iter().map(|metric| metric.header).collect(),
+            };
+        for give_way in [&[][..], &details, &[MEDIAN]] {
+            let mut wanted = columns.clone();
+            wanted.retain(|column| !give_way.contains(&column.header));
+            let kept = wanted.clone();
+            wanted.extend(self.hardware_metrics().map(added));
+            if wanted.len() == kept.len() {
+                return;
+            }
+            if fits(&wanted) {
+                *columns = wanted;
+                return;
+            }
+            *columns = kept;
+        }
+        for metric in self.hardware_metrics() {
+            columns.push(added(metric));
+            if !fits(columns) {
+                columns.pop();
+            }
+        }
+    }
+
     /// What a reader must know of the runs, a line each.
     pub(super) fn notices(&self) -> impl Iterator<Item = String> {
         let of_runs = self.no_cleaning_lines().into_iter();
         let of_runs = of_runs.chain(self.event_lines());
         let of_all = self.left_line().into_iter().chain(self.inversions_line());
-        of_all.chain(self.keeping_up_line()).chain(of_runs).chain(self.hardware_line())
+        let of_all = of_all.chain(self.keeping_up_line()).chain(self.window_lines());
+        of_all.chain(of_runs).chain(self.hardware_line())
     }
 
     /// That times of the trace went back, where requests are issued by them.
@@ -209,6 +251,7 @@ impl WorkloadKind {
 }
 
 /// A column: its header and a cell for each run.
+#[derive(Clone)]
 struct TableColumn {
     header: &'static str,
     cells: Vec<String>,
@@ -268,5 +311,65 @@ fn cut(label: &str, chars_max: usize) -> String {
             let kept: String = label.chars().take(chars_max - 3).collect();
             kept + "..."
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hardware::Hardware;
+    use super::*;
+
+    fn run(system: &str, flash_mib: u64, has_segments: bool) -> Run {
+        let mut run = Run::new(system, ReplayMode::ClosedLoop { depth: 1 });
+        let flash_bytes = flash_mib << 20;
+        let hardware = Hardware { disks: 1, flash_bytes, memory_bytes: 0, raw_bytes: 5 << 40 };
+        run.hardware = Some(hardware);
+        (run.log.bands, run.cache.capacity_blocks) = (Some(1), Some(1));
+        if has_segments {
+            run.host.requests = 1;
+            let names = ["segments_rewritten", "hit_blocks", "miss_blocks", "block_reads"];
+            let counters = names.map(|name| (name.to_string(), 1_000_000));
+            run.nodes.insert("segments".into(), counters.into_iter().collect());
+        }
+        run
+    }
+
+    fn headers(runs: Vec<Run>) -> Vec<&'static str> {
+        let report = Report::of_runs(runs);
+        let text = report.to_table(TableStyle::Plain);
+        assert!(text.lines().all(|line| line.chars().count() <= LINE_CHARS_MAX), "{text}");
+        let words = |name: &str| text.lines().nth(2).is_some_and(|line| line.contains(name));
+        ["disks", "flash", "raw", "p50", "blks"].into_iter().filter(|name| words(name)).collect()
+    }
+
+    #[test]
+    fn hardware_is_told_where_it_differs() {
+        let alike = vec![run("lru", 10, false), run("pore", 10, false)];
+        assert_eq!(headers(alike), ["p50"]);
+        let unlike = vec![run("lru", 10, false), run("pore", 20, false)];
+        assert_eq!(headers(unlike), ["flash", "p50"], "the disks are the same");
+        let mut swept = [10, 20].map(|flash| run("lru", flash, false)).to_vec();
+        for (run, capacity) in swept.iter_mut().zip([10, 20]) {
+            run.parameters.insert("cache.capacity".into(), capacity.into());
+        }
+        assert_eq!(headers(swept), ["p50"], "the settings say it");
+    }
+
+    #[test]
+    fn details_of_segments_and_then_the_median_give_way_to_hardware() {
+        let unlike = |name: &str, has_segments| {
+            let mut other = run(name, 20, has_segments);
+            let hardware = Hardware { disks: 4, memory_bytes: 64 << 20, ..Hardware::default() };
+            other.hardware = Some(hardware);
+            other
+        };
+        let all = ["disks", "flash", "raw", "p50"];
+        assert_eq!(headers(vec![run("hwsr", 10, true), unlike("pore", false)]), all);
+        // Where all runs have segments their details stay.
+        let found = headers(vec![run("hwsr", 10, true), unlike("s-block", true)]);
+        assert!(found.contains(&"blks") && !found.contains(&"p50"), "{found:?}");
+        let long = "a-name-of-more-characters-";
+        let found = headers(vec![run("hwsr", 10, true), unlike(long, false)]);
+        assert_eq!(found, ["disks", "flash"], "names are kept, and not all has room");
     }
 }

@@ -16,6 +16,33 @@ pub struct WindowsUse {
     /// The windows that are lost together with each disk.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub windows_lost: BTreeMap<String, Vec<String>>,
+    /// How a trace of one device was cut into the windows; absent where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_into_windows: Option<CutUse>,
+}
+
+/// How the blocks of a trace of one device, from the first to the last that it touches, were cut into windows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CutUse {
+    /// Requests that crossed a cut and were divided there: each piece is a request.
+    pub divided_requests: u64,
+    /// The parts, each with its window, in the order of their addresses.
+    pub parts: Vec<CutPart>,
+}
+
+/// A part of a trace that was cut into windows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CutPart {
+    /// The name of the node that has it, from its first block on.
+    pub window: String,
+    /// Its first block in the addresses of the trace.
+    pub first_block: u64,
+    /// Its blocks of 4 KiB.
+    pub blocks: u64,
+    /// Blocks of 4 KiB that the host read in it.
+    pub read_blocks: u64,
+    /// Blocks of 4 KiB that the host wrote in it.
+    pub write_blocks: u64,
 }
 
 /// What was asked of one window.

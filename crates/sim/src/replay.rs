@@ -1,10 +1,13 @@
 //! The frontend of a simulation: a trace becomes arrivals in virtual time.
 
+mod cut;
 mod place;
 mod streams;
 mod turn;
 mod windows;
 
+use cut::Cutter;
+pub use cut::{Cut, Touched};
 use place::operation_of;
 pub use place::place;
 use streams::Streams;
@@ -20,7 +23,7 @@ use imbrex_core::map::Slab;
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
-use imbrex_report::{Recorder, ReplayMode, RequestCounts};
+use imbrex_report::{CutUse, Recorder, ReplayMode, RequestCounts};
 use imbrex_traces::{BlockRule, TraceError, TraceOperation, TraceRecord};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -54,6 +57,9 @@ pub const STREAMS_MAX: u32 = 4096;
 
 /// The latest arrival, so that there is time left to serve it: 73 years.
 const ARRIVAL_NS_MAX: u64 = 1 << 61;
+
+/// The window of a request of the whole device.
+const NO_WINDOW: u16 = u16::MAX;
 
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +178,8 @@ pub struct ReplayCounts {
     pub write_blocks: u64,
     /// The end of the highest request, in blocks; 0 where nobody counts it.
     pub end_blocks: u64,
+    /// Of the requests issued, those that are the second or a later piece of a record that was divided.
+    pub added_requests: u64,
 }
 
 impl From<ReplayCounts> for RequestCounts {
@@ -216,6 +224,8 @@ pub struct Replayer<I> {
     /// In the mode that has them.
     streams: Option<Streams>,
     dealt: Dealt,
+    /// Where the trace is cut into windows.
+    cutter: Option<Cutter>,
     activities: Activities,
     /// Latencies and series.
     recorder: Rc<RefCell<Recorder>>,
@@ -256,6 +266,10 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             _ => None,
         };
         let names: Vec<String> = dealt.windows.all().iter().map(|it| it.name.clone()).collect();
+        let cutter = match &dealt.windows {
+            Windows::OfParts(_, cut) => Some(Cutter::new(cut, &names, options.placement.blocks)),
+            _ => None,
+        };
         recorder.borrow_mut().set_windows(names);
         let mut replayer = Replayer {
             records,
@@ -266,6 +280,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             in_flight: Slab::default(),
             streams,
             dealt,
+            cutter,
             activities: Activities::default(),
             recorder,
             counts: ReplayCounts::default(),
@@ -301,70 +316,96 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         &self.records
     }
 
-    /// Reads on to the next record that is to be issued.
-    fn advance(&mut self) {
-        self.next = None;
-        while self.error.is_none() && self.options.limit.is_none_or(|max| self.records_read < max) {
-            let record = match self.records.next() {
-                None => return,
-                Some(Ok(record)) => record,
-                Some(Err(error)) => {
-                    self.error = Some(error.into());
-                    return;
-                }
+    /// What came of cutting the trace into windows; none where it was not cut.
+    pub fn cut(&self) -> Option<CutUse> {
+        self.cutter.as_ref().map(Cutter::told)
+    }
+
+    /// The next record that is to be issued, or the next piece of one that was divided.
+    #[inline]
+    fn next_record(&mut self) -> Option<Result<TraceRecord, TraceError>> {
+        if let Some(piece) = self.cutter.as_mut().and_then(Cutter::next_piece) {
+            self.counts.added_requests += 1;
+            return Some(Ok(piece));
+        }
+        while self.options.limit.is_none_or(|max| self.records_read < max) {
+            let record = match self.records.next()? {
+                Ok(record) => record,
+                Err(error) => return Some(Err(error)),
             };
             self.records_read += 1;
             if self.options.drop_reads && record.operation == TraceOperation::Read {
                 self.counts.skipped_reads += 1;
                 continue;
             }
-            let stream = match &mut self.streams {
-                Some(streams) => match streams.of(&record, self.records_read) {
-                    Some(stream) => stream,
-                    None => {
-                        self.error = Some(ReplayError::NoResponse { record: self.records_read });
-                        return;
-                    }
-                },
-                None => 0,
-            };
-            let number = match self.window(&record, stream) {
-                Ok(number) => number,
-                Err(error) => {
-                    self.error = Some(error);
+            return Some(Ok(match &mut self.cutter {
+                Some(cutter) => cutter.first_piece(record),
+                None => record,
+            }));
+        }
+        None
+    }
+
+    /// Reads on to the next record that is to be issued.
+    fn advance(&mut self) {
+        self.next = None;
+        if self.error.is_some() {
+            return;
+        }
+        let record = match self.next_record() {
+            None => return,
+            Some(Ok(record)) => record,
+            Some(Err(error)) => {
+                self.error = Some(error.into());
+                return;
+            }
+        };
+        let stream = match &mut self.streams {
+            Some(streams) => match streams.of(&record, self.records_read) {
+                Some(stream) => stream,
+                None => {
+                    self.error = Some(ReplayError::NoResponse { record: self.records_read });
                     return;
                 }
-            };
-            let window = number.and_then(|number| self.dealt.windows.all().get(number));
-            let placement = self.placement(&record);
-            let placed = match window {
-                Some(window) => window.place(&record, placement),
-                None => place(&record, self.device_blocks, placement),
-            };
-            match placed {
-                Some((operation, extent)) => {
-                    let (at, speed) = match self.options.mode {
-                        ReplayMode::OpenLoop { speed } => {
-                            ((record.time_ns as f64 / speed) as u64, speed)
-                        }
-                        ReplayMode::Streams { .. } | ReplayMode::Live => (record.time_ns, 1.0),
-                        ReplayMode::ClosedLoop { .. } | ReplayMode::Untimed => (0, 1.0),
-                    };
-                    if at > ARRIVAL_NS_MAX {
-                        self.error = Some(ReplayError::TooLate {
-                            record: self.records_read,
-                            arrival_s: record.time_ns as f64 / speed / 1e9,
-                            speed,
-                        });
-                        return;
-                    }
-                    let (record, window) = (self.records_read, number.unwrap_or(0) as u16);
-                    let waiting = Waiting { record, operation, extent, window, stream };
-                    self.next = Some((waiting, Instant(at)));
-                }
-                None => self.error = Some(self.beyond(window, &record)),
+            },
+            None => 0,
+        };
+        let number = match self.window(&record, stream) {
+            Ok(number) => number,
+            Err(error) => {
+                self.error = Some(error);
+                return;
             }
-            return;
+        };
+        let window = number.and_then(|number| self.dealt.windows.all().get(number));
+        let placement = self.placement(&record);
+        let placed = match window {
+            Some(window) => window.place(&record, placement),
+            None => place(&record, self.device_blocks, placement),
+        };
+        match placed {
+            Some((operation, extent)) => {
+                let (at, speed) = match self.options.mode {
+                    ReplayMode::OpenLoop { speed } => {
+                        ((record.time_ns as f64 / speed) as u64, speed)
+                    }
+                    ReplayMode::Streams { .. } | ReplayMode::Live => (record.time_ns, 1.0),
+                    ReplayMode::ClosedLoop { .. } | ReplayMode::Untimed => (0, 1.0),
+                };
+                if at > ARRIVAL_NS_MAX {
+                    self.error = Some(ReplayError::TooLate {
+                        record: self.records_read,
+                        arrival_s: record.time_ns as f64 / speed / 1e9,
+                        speed,
+                    });
+                    return;
+                }
+                let window = number.map_or(NO_WINDOW, |number| number as u16);
+                let record = self.records_read;
+                let waiting = Waiting { record, operation, extent, window, stream };
+                self.next = Some((waiting, Instant(at)));
+            }
+            None => self.error = Some(self.beyond(window, &record)),
         }
     }
 
@@ -390,6 +431,11 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 let turn = (self.records_read - 1) % windows.len().max(1) as u64;
                 Ok(Some(turn as usize))
             }
+            // A flush is of the whole device.
+            Windows::OfParts(..) => {
+                Ok((record.operation != TraceOperation::Flush)
+                    .then_some(usize::from(record.device)))
+            }
             Windows::OfSources(windows) => match usize::from(record.device) {
                 device if device < windows.len() => Ok(Some(device)),
                 _ => Err(ReplayError::NoWindow {
@@ -405,6 +451,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         let place = match (&self.dealt.windows, window) {
             (Windows::OfSources(_), Some(window)) => {
                 format!("window `{}` of device {}", window.name, record.device)
+            }
+            (Windows::OfParts(..), Some(window)) => {
+                format!("window `{}` of part {} of the trace", window.name, record.device)
             }
             (_, Some(window)) => format!("window `{}`", window.name),
             (_, None) => "device".into(),
@@ -428,6 +477,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         let entry =
             InFlight { record, arrived, due, operation, blocks, buffer, stream, window, mark };
         let index = self.in_flight.add(entry);
+        if let Some(cutter) = &mut self.cutter {
+            cutter.count(usize::from(window), operation, blocks);
+        }
         self.counts.requests += 1;
         self.last_arrival = arrived;
         self.counts.end_blocks = self.counts.end_blocks.max(extent.end().0);

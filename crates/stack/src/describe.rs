@@ -204,6 +204,7 @@ impl Describe {
             node.facts.reported().tell(&mut run);
         }
         run.log.no_cleaning = self.no_cleaning(stack, counts.write_blocks > 0);
+        run.hardware = Some(self.hardware());
         run.disks = self.disks().map(DescribeDisk::disk_use).collect();
         run.nodes = self.node_counts(stack);
         run.derive_ratios();

@@ -11,6 +11,7 @@ mod disk_parts;
 mod drawn;
 mod drive_stack;
 mod durability;
+mod hardware;
 mod heads;
 mod kinds;
 mod members;

@@ -45,6 +45,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         series: vec![],
         events: vec![],
         windows: vec![],
+        cut_into_windows: false,
         heads: None,
         drive_scale: args.drive_scale,
         movement: None,

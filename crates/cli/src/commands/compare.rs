@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
 use imbrex_sim::experiment::{BaseStack, Batch, Case, parameters};
-use imbrex_stack::{StackConfig, check_series, compared};
+use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
 
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
@@ -63,7 +63,11 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let configs = || swept.iter().map(|(config, _)| config);
     check_series(&args.series, configs())?;
     if args.print_experiment {
-        emit(&print_experiment(args, &names, &settings, &swept_values)?);
+        let has_windows = |config: &StackConfig| {
+            config.top().windows().is_some_and(|windows| windows.by == WindowsBy::Source)
+        };
+        let is_cut = configs().any(has_windows);
+        emit(&print_experiment(args, &names, &settings, &swept_values, is_cut)?);
         return Ok(());
     }
     // As the paper did: a write-only comparison replays no reads, in any of the stacks.
@@ -77,6 +81,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             series: args.series.clone(),
             events: vec![],
             windows: vec![],
+            cut_into_windows: true,
             heads: None,
             drive_scale: args.drive_scale,
             movement: None,

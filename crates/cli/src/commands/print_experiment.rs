@@ -7,12 +7,13 @@ use imbrex_traces::BlockRule;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// The text of the file. Paths in it are as they were given, and start from where the file will lie.
+/// The text of the file; `is_cut` where a stack has windows into which a trace of one device is cut. Paths in it are as they were given, and start from where the file will lie.
 pub fn print_experiment(
     args: &CompareArgs,
     systems: &[String],
     settings: &[Setting],
     swept: &BTreeMap<String, Vec<Value>>,
+    is_cut: bool,
 ) -> Result<String, Failure> {
     if let Some(option) = unstated(args) {
         return Err(format!(
@@ -31,7 +32,9 @@ pub fn print_experiment(
     if !args.series.is_empty() {
         file.insert("series".into(), list(&args.series));
     }
-    file.insert("workload".into(), Value::Table(workload(args)?));
+    let mut workload = workload(args)?;
+    insert(&mut workload, "cut_into_windows", is_cut.then_some(true));
+    file.insert("workload".into(), Value::Table(workload));
     let set = settings.iter().map(|it| (format!("{}.{}", it.node, it.key), it.value.clone()));
     let set: Table = set.collect();
     if !set.is_empty() {

@@ -106,6 +106,115 @@ fn the_printed_experiment_makes_the_same_runs() {
     assert_eq!(compared, runs(&folder.path().join("run/report.json")));
 }
 
+/// A trace of the MSR format in a folder: of each request the device, whether it is a write, first block and blocks.
+fn write_trace(folder: &Path, name: &str, requests: &[(u32, bool, u64, u64)]) {
+    let line = |(device, is_write, first, blocks): &(u32, bool, u64, u64)| {
+        let what = if *is_write { "Write" } else { "Read" };
+        format!("128166386787582087,h,{device},{what},{},{},1\n", first * 4096, blocks * 4096)
+    };
+    let text: String = requests.iter().map(line).collect();
+    std::fs::write(folder.join(name), text).expect("a file");
+}
+
+/// Of each part of a trace that was cut: blocks that were read and written there.
+fn parts(run: &Value) -> Vec<(u64, u64)> {
+    let parts = run["cut_into_windows"]["parts"].as_array().expect("parts").iter();
+    let blocks = |part: &Value, key: &str| part[key].as_u64().expect("a count");
+    parts.map(|part| (blocks(part, "read_blocks"), blocks(part, "write_blocks"))).collect()
+}
+
+#[test]
+fn a_trace_of_one_device_is_cut_into_the_windows_and_loses_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Parts of 10 blocks, from block 100 on: the third request crosses one cut, the last one two.
+    let requests = [
+        (3, true, 100, 4),
+        (3, false, 125, 5),
+        (3, true, 108, 4),
+        (3, true, 139, 1),
+        (3, false, 109, 12),
+    ];
+    write_trace(folder.path(), "one.csv", &requests);
+    let command = "compare --trace one.csv --systems dedicated,split,cmr-only --out out";
+    let said = text(imbrex(folder.path(), command));
+    let line = "dedicated, split: the trace is of one device. The 160 KiB from its first to its last block are cut \
+                into 4 equal parts, one for each window; 2 requests that crossed a cut were divided.";
+    let unwrapped = said.replace('\n', " ");
+    assert!(unwrapped.contains(line), "{said}");
+    let found = runs(&folder.path().join("out/report.json"));
+    for run in &found[..2] {
+        assert_eq!(parts(run), [(1, 6), (10, 2), (6, 0), (0, 1)]);
+        let starts = run["cut_into_windows"]["parts"].as_array().expect("parts");
+        let starts: Vec<_> = starts.iter().map(|part| part["first_block"].as_u64()).collect();
+        assert_eq!(starts, [100, 110, 120, 130].map(Some));
+        assert_eq!(run["requests"], 8, "three more than the trace has");
+        for key in ["read_blocks", "write_blocks"] {
+            assert_eq!(run[key], found[2][key], "{key}");
+        }
+        let of_windows = run["windows"].as_array().expect("windows").iter();
+        let requests: Vec<_> = of_windows.map(|window| window["requests"].as_u64()).collect();
+        assert_eq!(requests, [3, 2, 2, 1].map(Some));
+    }
+    // Each disk has the blocks of its part.
+    let disks = found[0]["disks"].as_array().expect("disks").iter();
+    let read: Vec<_> = disks.map(|disk| disk["read_bytes"]["host"].as_u64()).collect();
+    assert_eq!(read, [1, 10, 6, 0].map(|blocks| Some(blocks * 4096)));
+    let report = std::fs::read_to_string(folder.path().join("out/report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["workload"]["requests"], 5, "as the trace has");
+
+    // Counting alone cuts it too.
+    let command = "compare --trace one.csv --systems dedicated --untimed --json";
+    let counted: Value = serde_json::from_str(&text(imbrex(folder.path(), command))).expect("JSON");
+    assert_eq!(parts(&counted["runs"][0]), parts(&found[0]));
+}
+
+#[test]
+fn a_trace_of_several_devices_has_its_own_windows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write_trace(folder.path(), "two.csv", &[(0, true, 100, 4), (2, true, 300, 4)]);
+    let command = "compare --trace two.csv --systems dedicated --json";
+    let report: Value = serde_json::from_str(&text(imbrex(folder.path(), command))).expect("JSON");
+    let run = &report["runs"][0];
+    assert_eq!(run.get("cut_into_windows"), None);
+    let of_windows = run["windows"].as_array().expect("windows").iter();
+    let requests: Vec<_> = of_windows.map(|window| window["requests"].as_u64()).collect();
+    assert_eq!(
+        requests,
+        [1, 1, 0, 0].map(Some),
+        "a window for each device in the order of the trace"
+    );
+}
+
+#[test]
+fn the_printed_experiment_cuts_a_trace_as_the_comparison_did() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write_trace(
+        folder.path(),
+        "one.csv",
+        &[(0, true, 8, 40), (0, false, 90, 5), (0, true, 16, 80)],
+    );
+    let options = "--trace one.csv --systems split,dedicated,cmr-only";
+    imbrex(folder.path(), &format!("compare {options} --out compared"));
+    let file = text(imbrex(folder.path(), &format!("compare {options} --print-experiment")));
+    assert!(file.contains("cut_into_windows = true"), "{file}");
+    std::fs::write(folder.path().join("e.toml"), &file).expect("a file");
+    imbrex(folder.path(), "run e.toml --out run");
+    let compared = runs(&folder.path().join("compared/report.json"));
+    assert_eq!(parts(&compared[0]).len(), 4);
+    assert_eq!(compared, runs(&folder.path().join("run/report.json")));
+
+    // An experiment that does not ask for it cuts nothing, and says which window has the requests.
+    let plain = file.replace("cut_into_windows = true\n", "");
+    std::fs::write(folder.path().join("plain.toml"), plain).expect("a file");
+    let said = text(imbrex(folder.path(), "run plain.toml --out plain"));
+    assert!(
+        said.contains("all requests are of window `volume-0`; the others have none."),
+        "{said}"
+    );
+    assert_eq!(runs(&folder.path().join("plain/report.json"))[0].get("cut_into_windows"), None);
+}
+
 #[test]
 fn a_trace_replayed_twice_over_is_the_trace_behind_itself() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::super::drawn::CHART_RUNS_MAX;
+use super::super::hardware::{HARDWARE_METRICS, HardwareMetric};
 use super::super::headline::{Contest, contest};
 use super::super::report::{Dependencies, Due, ReplayMode, Report, Run, WorkloadKind};
 use super::super::segment_use::SEGMENT_METRICS;
@@ -186,6 +187,13 @@ fn columns_of(report: &Report) -> Vec<Column<'_>> {
             best: Best::Least,
         });
     }
+    columns.extend(HARDWARE_METRICS.iter().map(|metric| Column {
+        name: metric.name,
+        unit: metric.unit,
+        value: Box::new(|run| metric.value(run)),
+        show: HardwareMetric::show,
+        best: Best::None,
+    }));
     columns.retain(|column| report.runs.iter().any(|run| (column.value)(run).is_some()));
     columns
 }

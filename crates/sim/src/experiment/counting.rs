@@ -34,9 +34,11 @@ impl Task<'_> {
         engine.run(&mut VirtualClock::default(), &mut replayer, &mut |_, _| {});
         replayer.take_error().map_err(|error| self.stopped(error))?;
         let counts = replayer.counts;
+        let cut = replayer.cut();
         let workload = self.told(replayer.records(), counts)?;
         let mut run = describe.run(&engine.stack, counts.into(), ReplayMode::Untimed);
         run.leave_out_times(describe.has(NodeRole::Cache));
+        run.windows.cut_into_windows = cut;
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
     }
 }

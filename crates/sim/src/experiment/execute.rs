@@ -314,6 +314,7 @@ fn prepare(
                     series: experiment.series.clone(),
                     events: experiment.event.clone(),
                     windows: config.windows.clone(),
+                    cut_into_windows: config.cut_into_windows,
                     heads: experiment.heads,
                     movement: stack.movement.clone(),
                     drive_scale: 1,
@@ -339,7 +340,13 @@ fn key_of(task: &Task<'_>) -> String {
         task.seed,
         task.case.replay,
         task.case.series,
-        (&task.case.events, &task.case.windows, &task.case.heads, &task.case.movement)
+        (
+            &task.case.events,
+            &task.case.windows,
+            task.case.cut_into_windows,
+            &task.case.heads,
+            &task.case.movement
+        )
     )
 }
 

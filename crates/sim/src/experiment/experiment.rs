@@ -154,6 +154,9 @@ pub struct WorkloadConfig {
     /// device; without streams request k has.
     #[serde(default)]
     pub windows: Vec<String>,
+    /// Whether a trace of one device is cut into the windows of a stack that has one for each device of a trace.
+    #[serde(default)]
+    pub cut_into_windows: bool,
     /// What to do with addresses beyond the device.
     pub fit: Option<FitConfig>,
     /// Which blocks a request has.
@@ -299,6 +302,9 @@ impl Experiment {
             if repeat > 1 && workload.path == "-" {
                 return wrong("repeat with the path `-`: standard input can be read once");
             }
+        }
+        if self.workload.iter().any(|it| it.cut_into_windows && !it.windows.is_empty()) {
+            return wrong("cut_into_windows and windows: accepted: one of them");
         }
         let mut names: Vec<String> = self.workload.iter().map(WorkloadConfig::name).collect();
         names.sort();

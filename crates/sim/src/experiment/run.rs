@@ -12,7 +12,7 @@ use super::workload::{Until, Workload};
 use crate::analysis::bound::{CELLS_DEFAULT, Limits};
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{
-    Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
+    Cut, Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
 };
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -80,6 +80,8 @@ pub struct Case {
     pub events: Vec<EventConfig>,
     /// Windows of the span at the top that the streams of the replay have as their devices.
     pub windows: Vec<String>,
+    /// Whether a trace of one device is cut into the windows of a device that has one for each device of a trace.
+    pub cut_into_windows: bool,
     /// The time in which it is told what went to the disks; none when nobody asks.
     pub heads: Option<HeadsConfig>,
     /// The model by which movement of the disks is counted; none when it is not.
@@ -325,6 +327,7 @@ impl Task<'_> {
         let events = events.map_err(|never| too_few_requests(system, never, counts.requests))?;
         let workload = self.told(replayer.records(), counts)?;
         let (finished_at, last_arrival) = (replayer.finished_at, replayer.last_arrival);
+        let cut = replayer.cut();
         drop(replayer);
         drop((fill, activities));
         let rebuilds = arrays.finish(finished_at);
@@ -340,6 +343,7 @@ impl Task<'_> {
         run.events = events;
         run.movement = recordings.finish(&describe, &engine.stack)?;
         describe.finish(finished_at, &mut run);
+        run.windows.cut_into_windows = cut;
         if !names.is_empty() {
             run.windows.windows_lost = describe.windows_lost(&names, &engine.stack);
             let (disks, seek_time_s) = (run.disks.len(), run.costs.seek_time_s);
@@ -393,7 +397,7 @@ impl Task<'_> {
         Ok(imbrex_report::Workload {
             path: self.workload.path.clone(),
             kind: kind_of(told.kind),
-            requests: counts.requests + counts.skipped_reads,
+            requests: counts.requests - counts.added_requests + counts.skipped_reads,
             sha256,
             format: Some(told.detected),
             repeat: self.workload.repeat,
@@ -410,7 +414,7 @@ impl Task<'_> {
 
     /// Which records have a part of the device as theirs, and how their addresses fit into it.
     pub(super) fn dealt(&self, describe: &Describe, stop: &AtomicBool) -> Result<Dealt, RunError> {
-        let windows = windows_of(self.case, describe)?;
+        let windows = self.cut_if_asked(windows_of(self.case, describe)?, stop)?;
         // A device of a trace may have no requests; what is dealt must be enough for all.
         let (takers, what) = match (&windows, self.case.replay.mode) {
             (Windows::OfStreams(_), ReplayMode::Streams { streams, .. }) => {
@@ -428,12 +432,37 @@ impl Task<'_> {
             .into());
         }
         let is_scaled = matches!(self.case.replay.placement.fit, Fit::Scale { .. });
-        let is_dealt = matches!(windows, Windows::OfSources(_) | Windows::InTurn(_));
-        let spans_bytes = match is_scaled && is_dealt {
-            true => self.workload.device_spans_bytes(stop)?,
-            false => vec![],
+        let spans_bytes = match &windows {
+            Windows::OfSources(_) | Windows::InTurn(_) if is_scaled => {
+                self.workload.device_spans_bytes(stop)?
+            }
+            Windows::OfParts(windows, cut) if is_scaled => {
+                vec![cut.part_blocks() * BLOCK_BYTES; windows.len()]
+            }
+            _ => vec![],
         };
         Ok(Dealt { windows, spans_bytes })
+    }
+
+    /// The windows of the sources as windows of the parts of the only source, where the case asks for that and the
+    /// workload has one device. Standard input is not cut, because that needs a first pass.
+    fn cut_if_asked(&self, windows: Windows, stop: &AtomicBool) -> Result<Windows, RunError> {
+        match windows {
+            Windows::OfSources(known)
+                if self.case.cut_into_windows && known.len() > 1 && !self.workload.is_stream() =>
+            {
+                let blocks = self.case.replay.placement.blocks;
+                let touched = self.workload.touched(blocks, stop)?.of_one_device();
+                Ok(match touched {
+                    Some(range) => {
+                        let cut = Cut::new(range, known.len());
+                        Windows::OfParts(known, cut)
+                    }
+                    None => Windows::OfSources(known),
+                })
+            }
+            windows => Ok(windows),
+        }
     }
 
     /// Keeps what schedulers hand down in the time that the case asks for.

@@ -2,13 +2,13 @@
 
 use super::kept::{Kept, Records, Told};
 use super::rounds::Rounds;
-use crate::replay::{Placement, place};
+use crate::replay::{Placement, Touched, place};
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{BlockCount, Lba};
 use imbrex_stack::Footprint;
 use imbrex_traces::combine::Combined;
-use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
+use imbrex_traces::{BlockRule, ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -130,6 +130,22 @@ impl Workload {
         Ok(spans)
     }
 
+    /// The blocks that its requests touch by a rule, and whether all are of one device.
+    ///
+    /// # Errors
+    /// When the trace is damaged.
+    pub(super) fn touched(
+        &self,
+        blocks: BlockRule,
+        stop: &AtomicBool,
+    ) -> Result<Touched, TraceError> {
+        let mut touched = Touched::default();
+        for record in self.all_blocks_until(stop)? {
+            touched.add(&record?, blocks);
+        }
+        Ok(touched)
+    }
+
     /// Bytes of the bands that requests and that writes touch; reads touch nothing when
     /// `writes_only`. Requests beyond the device are the replay's to refuse.
     ///
@@ -156,9 +172,7 @@ impl Workload {
     ) -> Result<Footprint, TraceError> {
         // Of each band, whether anything and whether a write has touched it.
         let mut touched = vec![(false, false); bands.bands() as usize];
-        let rounds =
-            Workload { repeat: if self.new_blocks { self.repeat } else { 1 }, ..self.clone() };
-        for record in (Until { records: Rounds::new(&rounds, self.limit, stop)?, stop }) {
+        for record in self.all_blocks_until(stop)? {
             let record = record?;
             let is_write = match record.operation {
                 TraceOperation::Read if !writes_only => false,
@@ -213,6 +227,13 @@ impl Workload {
             }
         }
         Ok(lookups)
+    }
+
+    /// The records of so many rounds as touch all blocks that there are to be touched, or until `stop` is set.
+    fn all_blocks_until<'a>(&self, stop: &'a AtomicBool) -> Result<Until<'a, Rounds>, TraceError> {
+        let repeat = if self.new_blocks { self.repeat } else { 1 };
+        let rounds = Workload { repeat, ..self.clone() };
+        Ok(Until { records: Rounds::new(&rounds, self.limit, stop)?, stop })
     }
 
     /// The records of one round, to the limit or until `stop` is set.

@@ -1,5 +1,6 @@
 //! Streams and sources that have a part of the device as their device.
 
+use super::cut::Cut;
 use super::{Placement, place};
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
@@ -27,6 +28,8 @@ pub enum Windows {
     InTurn(Vec<StreamWindow>),
     /// Those of the records of source k, which is their device number, start in window k.
     OfSources(Vec<StreamWindow>),
+    /// The records are of one source, which is cut: those of part k start in window k. A flush is of the whole device.
+    OfParts(Vec<StreamWindow>, Cut),
 }
 
 impl Windows {
@@ -34,7 +37,10 @@ impl Windows {
     pub fn all(&self) -> &[StreamWindow] {
         match self {
             Windows::None => &[],
-            Windows::OfStreams(all) | Windows::InTurn(all) | Windows::OfSources(all) => all,
+            Windows::OfStreams(all)
+            | Windows::InTurn(all)
+            | Windows::OfSources(all)
+            | Windows::OfParts(all, _) => all,
         }
     }
 }

@@ -348,6 +348,7 @@ impl Question<'_> {
             series: vec![],
             events: vec![],
             windows: vec![],
+            cut_into_windows: false,
             heads: None,
             drive_scale: 1,
             movement: None,

@@ -19,6 +19,7 @@ fn run(name: &str, settings: &[&str]) -> Run {
         replay: back_to_back(1),
         events: vec![],
         windows: vec![],
+        cut_into_windows: false,
         heads: None,
         drive_scale: DRIVE_SCALE,
         series: vec![],

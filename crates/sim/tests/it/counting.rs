@@ -54,6 +54,7 @@ fn batch(systems: &[&str], trace: &str, mode: ReplayMode, requests: u64, is_set:
             replay,
             events: vec![],
             windows: vec![],
+            cut_into_windows: false,
             heads: None,
             drive_scale: if is_drive_managed { 1024 } else { 1 },
             series: vec![],

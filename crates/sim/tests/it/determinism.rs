@@ -16,6 +16,7 @@ fn report(workload: &Workload, replay: ReplayOptions, jobs: usize) -> Report {
         replay,
         events: vec![],
         windows: vec![],
+        cut_into_windows: false,
         heads: None,
         drive_scale: 1,
         series: vec![],

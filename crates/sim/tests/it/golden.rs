@@ -18,6 +18,7 @@ fn report() -> Report {
         replay: back_to_back(1),
         events: vec![],
         windows: vec![],
+        cut_into_windows: false,
         heads: None,
         drive_scale: 1,
         series: vec![],

@@ -18,6 +18,7 @@ fn run(system: &str, settings: &[&str], drive_scale: u64, trace: &str) -> Run {
             replay: back_to_back(1),
             events: vec![],
             windows: vec![],
+            cut_into_windows: false,
             heads: None,
             drive_scale,
             series: vec![],

@@ -14,6 +14,7 @@ fn case(config: StackConfig) -> Case {
         series: vec![],
         events: vec![],
         windows: vec![],
+        cut_into_windows: false,
         heads: None,
         movement: None,
         drive_scale: 1,

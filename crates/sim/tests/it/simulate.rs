@@ -108,6 +108,7 @@ pub fn random_writes(config: StackConfig, depth: u32, series: &[&str]) -> Report
         series: series.iter().map(|name| (*name).to_string()).collect(),
         events: vec![],
         windows: vec![],
+        cut_into_windows: false,
         heads: None,
         drive_scale: 1,
         movement: None,

@@ -32,6 +32,7 @@ fn run_stacks(workload: &Workload, stacks: &[StackConfig], drop_reads: bool) -> 
         replay: imbrex_sim::replay::ReplayOptions { drop_reads, ..back_to_back(1) },
         events: vec![],
         windows: vec![],
+        cut_into_windows: false,
         heads: None,
         drive_scale: 1,
         series: vec![],

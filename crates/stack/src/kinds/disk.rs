@@ -294,7 +294,12 @@ impl Planned for PlannedDisk {
                 }),
                 flush_failure: FlushFailure::default(),
             },
-            facts: super::Facts::Disk(DescribeDisk::new(&self.config, &self.drive, &disk)),
+            facts: super::Facts::Disk(DescribeDisk::new(
+                &self.config,
+                &self.drive,
+                self.asked.scale,
+                &disk,
+            )),
             body: Body::Disk(Box::new(disk)),
         })
     }
@@ -307,16 +312,35 @@ pub struct DescribeDisk {
     /// None of memory, which no file describes.
     drive_sha256: Option<String>,
     write_cache: bool,
+    media: Media,
+    capacity_bytes: u64,
     statistics: Rc<DiskStatistics>,
 }
 
+/// What a disk keeps its blocks on, as far as hardware is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Media {
+    /// Platters.
+    Rotating,
+    /// Flash.
+    Flash,
+    /// Memory of the machine.
+    Memory,
+}
+
 impl DescribeDisk {
-    fn new(config: &DiskConfig, drive: &Drive, disk: &DiskDesign) -> DescribeDisk {
+    fn new(config: &DiskConfig, drive: &Drive, scale: u64, disk: &DiskDesign) -> DescribeDisk {
         DescribeDisk {
             name: config.name.clone(),
             drive: drive.model.name.clone(),
             drive_sha256: config.drive.is_some().then(|| drive.sha256.clone()),
             write_cache: disk.write_cache(),
+            media: match drive.model.media {
+                _ if config.media.is_some() => Media::Memory,
+                MediaModel::Conventional | MediaModel::Shingled => Media::Rotating,
+                MediaModel::SolidState => Media::Flash,
+            },
+            capacity_bytes: drive.model.user_blocks(scale).bytes(),
             statistics: disk.statistics(),
         }
     }
@@ -324,6 +348,16 @@ impl DescribeDisk {
     /// The name of the node.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What it keeps its blocks on.
+    pub(crate) fn media(&self) -> Media {
+        self.media
+    }
+
+    /// Bytes that its drive offers, divided by the scale of the stack.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
     }
 
     /// What the disk counts.

@@ -4,8 +4,8 @@ use super::memory::DiskMedia;
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one, optional};
 use super::segment_geometry::block_default;
 use super::{
-    Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, Part, Planned, Reported,
-    World, Writer, wrong,
+    Asked, Below, Body, BufferedIn, Keeps, Kind, Known, Node, NodeConfig, Offer, Part, Planned,
+    Reported, World, Writer, wrong,
 };
 use crate::config::ConfigError;
 use crate::durability::BLOCKS_MAX;
@@ -328,6 +328,7 @@ impl Planned for PlannedBuffer {
             facts: super::Facts::MemoryBuffer(Facts {
                 has_log: self.settings.has_log(),
                 log_places: self.settings.log_places(),
+                capacity_bytes: self.config.capacity.bytes(),
             }),
         })
     }
@@ -339,6 +340,8 @@ pub struct Facts {
     pub has_log: bool,
     /// Places of the log, where it keeps one.
     pub log_places: u64,
+    /// Bytes of its memory.
+    pub capacity_bytes: u64,
 }
 
 impl Reported for Facts {
@@ -346,6 +349,10 @@ impl Reported for Facts {
         let mut groups = vec![MEMORY_BUFFER, DIRTY, TABLES];
         groups.extend(self.has_log.then_some(JOURNAL));
         groups
+    }
+
+    fn buffers(&self) -> Option<BufferedIn> {
+        Some(BufferedIn::Memory(self.capacity_bytes))
     }
 }
 

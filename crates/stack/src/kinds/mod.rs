@@ -36,6 +36,7 @@ mod stripe;
 mod write_back_cache;
 mod zone_lru_buffer;
 
+pub(crate) use disk::Media;
 pub use disk::{DescribeDisk, DiskConfig};
 pub use keeps::{Keeps, Windows, WindowsBy};
 pub use memory::DiskMedia;
@@ -48,7 +49,7 @@ pub use raid::{Raid4Config, Raid5Config};
 pub use raid1::Raid1Config;
 pub use raid4smr::Raid4SmrConfig;
 pub use read_cache::ReadCacheConfig;
-pub(super) use reported::Reported;
+pub(super) use reported::{BufferedIn, Reported};
 pub use s_block::SBlockConfig;
 pub(crate) use scheduler::Facts as SchedulerFacts;
 pub use scheduler::SchedulerConfig;

@@ -3,8 +3,8 @@
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one};
 use super::segment_geometry::{block_default, blocks_of};
 use super::{
-    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Place, Planned, Reported, World,
-    Writer, wrong,
+    Asked, Below, Body, BufferedIn, Keeps, Kind, Known, Node, Offer, Part, Place, Planned,
+    Reported, World, Writer, wrong,
 };
 use crate::config::ConfigError;
 use imbrex_core::counters::{CACHED, Group, READ_CACHE, TABLES};
@@ -145,16 +145,26 @@ impl Planned for PlannedReadCache {
         Ok(Part {
             body: Body::Layer(Box::new(layer)),
             offer: Offer::over(geometry),
-            facts: super::Facts::ReadCache(Facts),
+            facts: super::Facts::ReadCache(Facts {
+                capacity_bytes: u64::from(self.settings.capacity_blocks)
+                    * self.settings.block.bytes(),
+            }),
         })
     }
 }
 
-/// What reports need to know of a read cache: nothing beside its counts.
-pub struct Facts;
+/// What reports need to know of a read cache.
+pub struct Facts {
+    /// Bytes of the copies that it may hold.
+    pub capacity_bytes: u64,
+}
 
 impl Reported for Facts {
     fn groups(&self) -> Vec<Group> {
         vec![READ_CACHE, CACHED, TABLES]
+    }
+
+    fn buffers(&self) -> Option<BufferedIn> {
+        Some(BufferedIn::FirstPort(self.capacity_bytes))
     }
 }

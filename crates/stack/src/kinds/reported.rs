@@ -23,6 +23,11 @@ pub(crate) trait Reported {
         vec![]
     }
 
+    /// Room in which it buffers or caches data of the host; none where it does not.
+    fn buffers(&self) -> Option<BufferedIn> {
+        None
+    }
+
     /// Whether it takes writes to a block of the node with its data that has gone bad: it rewrites it.
     fn rewrites_bad_block(&self, _at: u64) -> bool {
         false
@@ -42,6 +47,15 @@ pub(crate) trait Reported {
     fn tables(&self, _ended_at: Instant) -> Vec<(TableOfKind, Rows)> {
         vec![]
     }
+}
+
+/// Room in which a node buffers or caches data of the host. What finds the data there is not counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BufferedIn {
+    /// So many bytes of memory of its own.
+    Memory(u64),
+    /// So many bytes of the node behind its first port.
+    FirstPort(u64),
 }
 
 /// The rows of a table: a value for each column in each.

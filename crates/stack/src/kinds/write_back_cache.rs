@@ -4,8 +4,8 @@ use super::has_key;
 use super::policies::{POLICY, PolicyConfig, PolicyGiven, keys_of_policy, owner_of, policies};
 use super::ports::{BelowNodes, Form, PortKey, PortNodes, Ports, one};
 use super::{
-    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, Part, Place, Planned, Reported, World,
-    Writer, wrong,
+    Asked, Below, Body, BufferedIn, Keeps, Kind, Known, Node, Offer, Part, Place, Planned,
+    Reported, World, Writer, wrong,
 };
 use crate::areas::{Footprint, share_bytes};
 use crate::config::ConfigError;
@@ -468,6 +468,10 @@ impl Reported for Facts {
 
     fn roles(&self) -> Vec<NodeRole> {
         vec![NodeRole::Cache]
+    }
+
+    fn buffers(&self) -> Option<BufferedIn> {
+        Some(BufferedIn::FirstPort(self.capacity_blocks * BLOCK_BYTES))
     }
 
     fn tell(&self, run: &mut Run) {
