@@ -384,7 +384,7 @@ fn of_kind(table: &KindTable<'_>) -> String {
 /// Columns of the response times of all requests, of the reads and of the writes.
 pub(super) fn response_columns() -> String {
     let columns = ["response", "read_response", "write_response"].iter().flat_map(|which| {
-        ["mean", "p50", "p99", "p99_9", "max"].map(|of| format!("{which}_{of}_ms"))
+        ["mean", "p50", "p99", "p99_9", "p99_99", "max"].map(|of| format!("{which}_{of}_ms"))
     });
     columns.collect::<Vec<_>>().join(",")
 }
@@ -438,7 +438,7 @@ impl Csv {
     /// What [`response_columns`] names.
     pub fn response_times(&mut self, all_reads_writes: [ResponseTimes; 3]) {
         for times in all_reads_writes {
-            for value in [times.mean, times.p50, times.p99, times.p99_9, times.max] {
+            for value in [times.mean, times.p50, times.p99, times.p99_9, times.p99_99, times.max] {
                 self.number(value);
             }
         }

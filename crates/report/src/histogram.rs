@@ -62,6 +62,7 @@ impl LatencyHistogram {
             p50: quantile(0.5),
             p99: quantile(0.99),
             p99_9: quantile(0.999),
+            p99_99: quantile(0.9999),
             max: Some(self.max_ns as f64 / NS_PER_MS),
         }
     }

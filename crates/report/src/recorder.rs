@@ -47,7 +47,8 @@ pub struct Recorder {
     response_ns: SumSeries,
     longest_ns: GreatestSeries,
     fill: GaugeSeries,
-    has_fill: bool,
+    /// In millionths; none until the fill is told.
+    fill_max: Option<u64>,
 }
 
 impl Recorder {
@@ -66,7 +67,7 @@ impl Recorder {
             response_ns: SumSeries::new(SERIES_BUCKETS),
             longest_ns: GreatestSeries::new(SERIES_BUCKETS),
             fill: GaugeSeries::new(SERIES_BUCKETS),
-            has_fill: false,
+            fill_max: None,
         }
     }
 
@@ -158,7 +159,7 @@ impl Recorder {
         // Saturates beyond 18 million million, which no persistent cache holds.
         let millionths = used.saturating_mul(FILL_SCALE) / capacity.max(1);
         self.fill.set(now_ns, millionths);
-        self.has_fill = true;
+        self.fill_max = self.fill_max.max(Some(millionths));
     }
 
     /// Fills in the response times and the finish time of a run whose last answer so far came at
@@ -188,11 +189,12 @@ impl Recorder {
             figures.response_max_ms = self.longest_ns.values(end_ns, MS_PER_NS);
             figures
         });
+        run.log.log_fill_max = self.fill_max.map(|fill| fill as f64 / FILL_SCALE as f64);
         run.figures = Figures {
             read_mib_per_s: self.read_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
             write_mib_per_s: self.written_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
             requests_per_s: self.requests.rates(end_ns, 1.0),
-            persistent_cache_fill: if self.has_fill {
+            persistent_cache_fill: if self.fill_max.is_some() {
                 self.fill.means(end_ns, 1.0 / FILL_SCALE as f64)
             } else {
                 Default::default()

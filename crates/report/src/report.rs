@@ -13,6 +13,7 @@ use super::heads::{Heads, is_zero};
 use super::movement::MemberMovement;
 use super::node_table::NodeTable;
 use super::phases::Phases;
+use super::response_times::ResponseTimes;
 use super::run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
 use super::series::Series;
 use super::windows::WindowsUse;
@@ -72,6 +73,10 @@ pub struct Workload {
     pub new_blocks: bool,
     /// Lines of the trace that were not used, counted by reason.
     pub skipped_lines: BTreeMap<String, u64>,
+    /// Response times that the trace has of its requests, skipped reads among them: those of the system on which it was
+    /// captured. Absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captured_response_ms: Option<ResponseTimes>,
     /// Requests that were earlier than the one before and were taken to come with it; absent where none was.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub time_inversions: u64,
@@ -412,6 +417,7 @@ impl Report {
             skipped_lines: BTreeMap::new(),
             repeat: 1,
             new_blocks: false,
+            captured_response_ms: None,
             time_inversions: 0,
             combination: None,
         };

@@ -13,6 +13,9 @@ pub struct ResponseTimes {
     pub p99: Option<f64>,
     /// 99.9th percentile.
     pub p99_9: Option<f64>,
+    /// 99.99th percentile.
+    #[serde(default)]
+    pub p99_99: Option<f64>,
     /// Exact maximum.
     pub max: Option<f64>,
 }

@@ -27,10 +27,11 @@ const COUNTS: [Count; 14] = [
     ("band_bytes_written", |run| run.log.bands.map(|_| run.rewrites.band_bytes_written)),
 ];
 
-const NUMBERS: [Number; 7] = [
+const NUMBERS: [Number; 8] = [
     ("read_hit_ratio", |run| run.cache.capacity_blocks.and(run.hits.read_hit_ratio)),
     ("write_hit_ratio", |run| run.cache.capacity_blocks.and(run.hits.write_hit_ratio)),
     ("write_amplification_host", |run| run.rewrites.write_amplification.host),
+    ("log_fill_max", |run| run.log.log_fill_max),
     ("persistent_cache_full_s", |run| run.time(run.log.persistent_cache_full_s)),
     ("io_time_s", |run| run.time(run.costs.io_time_s.total)),
     ("seek_time_s", |run| run.time(run.costs.seek_time_s)),

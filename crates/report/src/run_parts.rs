@@ -150,6 +150,10 @@ pub struct LogUse {
     /// Bytes of live blocks merged out of the persistent cache by band rewrites.
     #[serde(deserialize_with = "or_zero")]
     pub persistent_cache_bytes_merged: u64,
+    /// The largest share of the log that was in use at once (slots or map entries, whichever was nearer its limit);
+    /// absent without a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_fill_max: Option<f64>,
     /// Time the persistent cache had no room for the next write.
     #[serde(deserialize_with = "or_zero")]
     pub persistent_cache_full_s: f64,

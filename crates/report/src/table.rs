@@ -42,6 +42,9 @@ const COLUMNS: [&str; 12] = [
 /// The header of the column that gives way first to hardware.
 const MEDIAN: &str = "p50\nms";
 
+/// The row of the response times that the trace itself has.
+const CAPTURED: &str = "captured";
+
 /// How a table may look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableStyle {
@@ -85,6 +88,7 @@ impl Report {
             columns.retain(|column| !details.iter().any(|metric| metric.header == column.header));
         }
         self.add_hardware(&mut columns);
+        self.add_captured(&mut columns);
         lines = laid_out(&columns);
         let excess = excess_of(&lines);
         if excess > 0 {
@@ -184,6 +188,26 @@ impl Report {
             if !fits(columns) {
                 columns.pop();
             }
+        }
+    }
+
+    /// Adds a row with the response times that the trace itself has.
+    fn add_captured(&self, columns: &mut [TableColumn]) {
+        let Some(times) = self.workload.captured_response_ms.filter(|_| !self.is_untimed()) else {
+            return;
+        };
+        for column in &mut *columns {
+            let time = match column.header {
+                "mean\nms" => times.mean,
+                MEDIAN => times.p50,
+                "p99\nms" => times.p99,
+                "p99.9\nms" => times.p99_9,
+                _ => None,
+            };
+            column.cells.push(optional(time));
+        }
+        if let Some(cell) = columns[0].cells.last_mut() {
+            *cell = CAPTURED.to_string();
         }
     }
 

@@ -54,6 +54,7 @@ fn report() -> Report {
         skipped_lines: BTreeMap::new(),
         repeat: 1,
         new_blocks: false,
+        captured_response_ms: None,
         time_inversions: 0,
         combination: None,
     };

@@ -302,6 +302,7 @@ mod tests {
             skipped_lines: Default::default(),
             repeat: 1,
             new_blocks: false,
+            captured_response_ms: None,
             time_inversions: 0,
             combination: None,
         };

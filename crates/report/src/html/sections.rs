@@ -248,6 +248,18 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
         body.push_str("</tr>\n");
     }
     body.push_str("</tbody></table></div>\n");
+    if let Some(times) = report.workload.captured_response_ms {
+        let _ = writeln!(
+            body,
+            "<p class=\"why\">Captured, the response times that the trace itself has: mean {}, p50 {}, p99 {}, \
+             p99.9 {}, longest {} ms.</p>",
+            optional(times.mean),
+            optional(times.p50),
+            optional(times.p99),
+            optional(times.p99_9),
+            optional(times.max)
+        );
+    }
     if report.runs.len() > CHART_RUNS_MAX {
         let _ = writeln!(
             body,

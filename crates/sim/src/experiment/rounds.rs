@@ -2,6 +2,7 @@
 
 use super::kept::{Records, Told, Wanted};
 use super::workload::{NEVER, Workload};
+use imbrex_report::{LatencyHistogram, ResponseTimes};
 use imbrex_traces::{TraceError, TraceRecord};
 use std::sync::atomic::AtomicBool;
 
@@ -30,6 +31,8 @@ pub(crate) struct Rounds {
     /// The end of the highest request, without the shift.
     end_bytes: u64,
     times: Times,
+    /// What the trace says of its requests; none where the trace has no response times.
+    captured: Option<Box<LatencyHistogram>>,
     _passes: Option<Wanted>,
 }
 
@@ -54,6 +57,7 @@ impl Rounds {
             shift_bytes: 0,
             end_bytes: 0,
             times: Times::default(),
+            captured: None,
             _passes: passes,
         })
     }
@@ -63,11 +67,20 @@ impl Rounds {
         self.records.told()
     }
 
+    /// The response times that the trace has, as far as it was read.
+    pub fn captured(&self) -> Option<ResponseTimes> {
+        self.captured.as_ref().map(|captured| captured.response_times())
+    }
+
     fn next_of_round(&mut self) -> Option<Result<TraceRecord, TraceError>> {
         self.left_in_round = self.left_in_round.checked_sub(1)?;
         let record = self.records.next()?;
         Some(record.map(|record| {
             self.times.add(record.time_ns);
+            if let Some(response_ns) = record.response_ns {
+                let new = || Box::new(LatencyHistogram::new());
+                self.captured.get_or_insert_with(new).record(response_ns);
+            }
             let end_bytes = record.offset_bytes.saturating_add(record.length_bytes);
             self.end_bytes = self.end_bytes.max(end_bytes);
             TraceRecord {

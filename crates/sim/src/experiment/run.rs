@@ -403,6 +403,7 @@ impl Task<'_> {
             repeat: self.workload.repeat,
             new_blocks: self.workload.new_blocks,
             skipped_lines: told.skipped,
+            captured_response_ms: records.records.captured(),
             time_inversions: told.time_inversions,
             combination: self
                 .workload

@@ -34,6 +34,7 @@ pub fn report(kind: WorkloadKind) -> Report {
             skipped_lines: BTreeMap::from([("zero length".to_string(), 12)]),
             repeat: 1,
             new_blocks: false,
+            captured_response_ms: None,
             time_inversions: 0,
             combination: None,
         },
