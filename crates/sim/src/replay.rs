@@ -450,7 +450,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 format!("window `{}` of device {}", window.name, record.device)
             }
             (Windows::OfParts(..), Some(window)) => {
-                format!("window `{}` of part {} of the trace", window.name, record.device)
+                format!("window `{}` (part {} of the trace)", window.name, record.device)
             }
             (_, Some(window)) => format!("window `{}`", window.name),
             (_, None) => "device".into(),

@@ -72,6 +72,12 @@ fn a_sweep_runs_each_stack_that_has_the_key_at_each_value() {
     let cell = |row: usize, name: &str| rows[row][column(name)];
     assert_eq!((cell(2, "cache.capacity"), cell(2, "capacity_blocks")), ("20MiB", "5120"));
     assert_eq!(
+        (cell(2, "disks"), cell(2, "flash_bytes"), cell(2, "memory_bytes")),
+        ("1", "20971520", "0")
+    );
+    assert_eq!((cell(3, "flash_bytes"), cell(3, "raw_bytes")), ("0", "5000980856832"));
+    assert_eq!(swept[1]["hardware"]["flash_bytes"], 20 << 20);
+    assert_eq!(
         (cell(3, "cache.capacity"), cell(3, "write_hits"), cell(3, "system")),
         ("", "", "smr-only")
     );
