@@ -222,6 +222,39 @@ fn the_printed_experiment_cuts_a_trace_as_the_comparison_did() {
 }
 
 #[test]
+fn an_experiment_cuts_a_trace_or_names_windows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = "name = 'x'\ntitle = 'x'\nsystems = ['dedicated']\n[workload]\npath = 'synthetic:one-block'\n\
+                windows = ['disk-0']\ncut_into_windows = true\n";
+    std::fs::write(folder.path().join("e.toml"), file).expect("a file");
+    let run = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .args(["run", "e.toml"])
+        .current_dir(folder.path())
+        .output()
+        .expect("the command starts");
+    assert_ne!(run.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(said, "imbrex: e.toml: cut_into_windows and windows: accepted: one of them\n");
+}
+
+#[test]
+fn the_stacks_on_like_hardware_have_the_same_of_all() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let command = "compare --trace workloads/compile.imbrex.xz --limit 500 --systems hwsr,experiments/alike/pore-alike.toml,\
+                   experiments/alike/ride-alike.toml --json";
+    let report: Value = serde_json::from_str(&text(imbrex(&repository, command))).expect("JSON");
+    let runs = report["runs"].as_array().expect("runs");
+    let of = |run: &Value| {
+        let disks = run["disks"].as_array().expect("disks").iter();
+        let mut drives: Vec<String> = disks.map(|disk| disk["drive"].to_string()).collect();
+        drives.sort();
+        (run["hardware"].clone(), drives)
+    };
+    assert!(runs.len() == 3 && runs.iter().all(|run| of(run) == of(&runs[0])), "{runs:?}");
+    assert_eq!(runs[0]["hardware"]["memory_bytes"], 64 << 20);
+}
+
+#[test]
 fn all_systems_run_in_one_comparison() {
     let folder = tempfile::tempdir().expect("a folder");
     let command = "compare --trace synthetic:one-block/20000 --systems all --json";
