@@ -1,10 +1,9 @@
 //! Reports as documents. Those of runs in which nothing took time have the counters and no time.
 
 use super::by_cause::ByCause;
-use super::hardware::Hardware;
 use super::no_cleaning::NoCleaning;
 use super::report::{DiskUse, ReplayMode, Report, Run, SimulationCost, Workload};
-use super::run_parts::{CacheUse, Hits, Inputs, RequestCounts, Rewrites};
+use super::run_parts::{CacheUse, Hardware, Hits, Inputs, RequestCounts, Rewrites};
 use super::windows::CutUse;
 use super::zone_use::ZoneUse;
 use imbrex_core::counters::{Counter, Unit, declared};

@@ -1,21 +1,8 @@
 //! The hardware that stacks are given, and which of the compared ones stand on like hardware.
 
 use super::report::{Report, Run};
+use super::run_parts::Hardware;
 use crate::format::{count, optional};
-use serde::{Deserialize, Serialize};
-
-/// The hardware that a stack is given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hardware {
-    /// Drives that rotate.
-    pub disks: u64,
-    /// Bytes of SSD in which layers buffer or cache data. An SSD that is no cache counts whole; journals do not count.
-    pub flash_bytes: u64,
-    /// Bytes of memory in which layers buffer or cache data. That of the drives themselves and tables do not count.
-    pub memory_bytes: u64,
-    /// Capacity of the drives that rotate, together, in bytes.
-    pub raw_bytes: u64,
-}
 
 /// What a run says in one number of its hardware.
 pub(super) struct HardwareMetric {

@@ -50,7 +50,6 @@ pub use event_use::EventUse;
 pub use files::REPORT_FILES;
 pub use form_table::{FORM_FILES, FormPoint, FormTable};
 pub use format::bytes as human_bytes;
-pub use hardware::Hardware;
 pub use heads::{HEADS_MAX, Head, Heads};
 pub use histogram::LatencyHistogram;
 pub use imbrex_drives::HeatMap;
@@ -66,7 +65,7 @@ pub use report::{
     WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
 };
 pub use response_times::ResponseTimes;
-pub use run_parts::{CacheUse, Costs, Hits, Inputs, LogUse, RequestCounts, Rewrites};
+pub use run_parts::{CacheUse, Costs, Hardware, Hits, Inputs, LogUse, RequestCounts, Rewrites};
 pub use series::{GaugeSeries, Series, SumSeries, rates};
 pub use status::{device_status, node_status};
 pub use table::TableStyle;

@@ -115,6 +115,19 @@ pub struct Inputs {
     pub written_footprint_bytes: Option<u64>,
 }
 
+/// The hardware that a stack is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hardware {
+    /// Drives that rotate.
+    pub disks: u64,
+    /// Bytes of SSD in which layers buffer or cache data. An SSD that is no cache counts whole; journals do not count.
+    pub flash_bytes: u64,
+    /// Bytes of memory in which layers buffer or cache data. That of the drives themselves and tables do not count.
+    pub memory_bytes: u64,
+    /// Capacity of the drives that rotate, together, in bytes.
+    pub raw_bytes: u64,
+}
+
 /// The caches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CacheUse {

@@ -340,7 +340,7 @@ fn cut(label: &str, chars_max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hardware::Hardware;
+    use super::super::run_parts::Hardware;
     use super::*;
 
     fn run(system: &str, flash_mib: u64, has_segments: bool) -> Run {

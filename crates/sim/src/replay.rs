@@ -453,7 +453,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 format!("window `{}` of device {}", window.name, record.device)
             }
             (Windows::OfParts(..), Some(window)) => {
-                format!("window `{}` of part {} of the trace", window.name, record.device)
+                format!("window `{}` (part {} of the trace)", window.name, record.device)
             }
             (_, Some(window)) => format!("window `{}`", window.name),
             (_, None) => "device".into(),
@@ -698,6 +698,47 @@ mod tests {
         assert_eq!(joined(&[(0, 9), (1, 4), (2, 1), (9, 1)]), [0, 1, 1, 0].map(Some));
         let mut streams = Streams::new(2, Due::Absolute, Dependencies::Latency);
         assert_eq!(streams.of(&TraceRecord::new(0, TraceOperation::Read, 0, 4096), 1), None);
+    }
+
+    #[test]
+    fn a_flush_of_a_trace_that_is_cut_is_of_the_whole_device_and_the_limit_counts_records() {
+        let record = |operation, first_block: u64, blocks: u64| {
+            TraceRecord::new(0, operation, first_block * 4096, blocks * 4096)
+        };
+        let (write, flush) = (TraceOperation::Write, TraceOperation::Flush);
+        // Parts of 4 blocks in windows of 32: the first record has two pieces, and the last one is beyond the limit.
+        let records = [record(write, 8, 8), record(flush, 0, 0), record(write, 9, 1)];
+        let window = |name: &str, start| StreamWindow {
+            name: name.to_string(),
+            extent: Extent::new(start, 32),
+        };
+        let windows = Windows::OfParts(vec![window("a", 0), window("b", 32)], Cut::new(8..16, 2));
+        let mode = ReplayMode::ClosedLoop { depth: 9 };
+        let placement = Placement::default();
+        let options = ReplayOptions { mode, limit: Some(2), drop_reads: false, placement };
+        let mut replayer = Replayer::in_windows(
+            records.into_iter().map(Ok),
+            options,
+            BlockCount(64),
+            Dealt { windows, spans_bytes: vec![] },
+            Rc::new(RefCell::new(Recorder::new())),
+        );
+        let mut buffers = Buffers::new(ContentKind::Counted);
+        let mut issued = Vec::new();
+        while let Some(arrival) = replayer.poll(Instant::ZERO, &mut buffers) {
+            issued.push((arrival.operation, arrival.extent));
+        }
+        let written = Operation::Write { durability: imbrex_core::operation::Durability::Cached };
+        let expected = [
+            (written, Extent::new(0, 4)),
+            (written, Extent::new(32, 4)),
+            (Operation::Flush, Extent::EMPTY),
+        ];
+        assert_eq!(issued, expected);
+        let counts = replayer.counts;
+        assert_eq!((counts.requests, counts.added_requests, counts.write_blocks), (3, 1, 8));
+        let cut = replayer.cut().expect("it was cut");
+        assert_eq!(cut.parts.iter().map(|part| part.write_blocks).collect::<Vec<_>>(), [4, 4]);
     }
 
     #[test]

@@ -72,6 +72,12 @@ fn a_sweep_runs_each_stack_that_has_the_key_at_each_value() {
     let cell = |row: usize, name: &str| rows[row][column(name)];
     assert_eq!((cell(2, "cache.capacity"), cell(2, "capacity_blocks")), ("20MiB", "5120"));
     assert_eq!(
+        (cell(2, "disks"), cell(2, "flash_bytes"), cell(2, "memory_bytes")),
+        ("1", "20971520", "0")
+    );
+    assert_eq!((cell(3, "flash_bytes"), cell(3, "raw_bytes")), ("0", "5000980856832"));
+    assert_eq!(swept[1]["hardware"]["flash_bytes"], 20 << 20);
+    assert_eq!(
         (cell(3, "cache.capacity"), cell(3, "write_hits"), cell(3, "system")),
         ("", "", "smr-only")
     );
@@ -238,6 +244,39 @@ fn a_trace_replayed_twice_over_is_the_trace_behind_itself() {
         assert_eq!(of("once.csv --repeat 2"), of("twice.csv"), "{how}");
         assert_ne!(of("once.csv"), of("twice.csv"), "{how}");
     }
+}
+
+#[test]
+fn an_experiment_cuts_a_trace_or_names_windows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = "name = 'x'\ntitle = 'x'\nsystems = ['dedicated']\n[workload]\npath = 'synthetic:one-block'\n\
+                windows = ['disk-0']\ncut_into_windows = true\n";
+    std::fs::write(folder.path().join("e.toml"), file).expect("a file");
+    let run = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .args(["run", "e.toml"])
+        .current_dir(folder.path())
+        .output()
+        .expect("the command starts");
+    assert_ne!(run.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(said, "imbrex: e.toml: cut_into_windows and windows: accepted: one of them\n");
+}
+
+#[test]
+fn the_stacks_on_like_hardware_have_the_same_of_all() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let command = "compare --trace workloads/compile.imbrex.xz --limit 500 --systems hwsr,experiments/alike/pore-alike.toml,\
+                   experiments/alike/ride-alike.toml --json";
+    let report: Value = serde_json::from_str(&text(imbrex(&repository, command))).expect("JSON");
+    let runs = report["runs"].as_array().expect("runs");
+    let of = |run: &Value| {
+        let disks = run["disks"].as_array().expect("disks").iter();
+        let mut drives: Vec<String> = disks.map(|disk| disk["drive"].to_string()).collect();
+        drives.sort();
+        (run["hardware"].clone(), drives)
+    };
+    assert!(runs.len() == 3 && runs.iter().all(|run| of(run) == of(&runs[0])), "{runs:?}");
+    assert_eq!(runs[0]["hardware"]["memory_bytes"], 64 << 20);
 }
 
 #[test]
