@@ -170,6 +170,7 @@ impl Recorder {
         let all = self.latencies.all();
         run.costs.response_ms = all.response_times();
         run.costs.since_due_ms = self.since_due.as_ref().map(|since| since.response_times());
+        run.log.log_fill_max = self.fill_max.map(|fill| fill as f64 / FILL_SCALE as f64);
         run.costs.finish_s = end_ns as f64 / 1e9;
         all
     }
@@ -189,7 +190,6 @@ impl Recorder {
             figures.response_max_ms = self.longest_ns.values(end_ns, MS_PER_NS);
             figures
         });
-        run.log.log_fill_max = self.fill_max.map(|fill| fill as f64 / FILL_SCALE as f64);
         run.figures = Figures {
             read_mib_per_s: self.read_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
             write_mib_per_s: self.written_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),

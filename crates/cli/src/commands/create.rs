@@ -1,6 +1,6 @@
 //! `imbrex create`.
 
-use super::console::emit;
+use super::console::{emit, remark};
 use super::members::{
     FileUse, Place, StackOnFiles, disks_without_labels, image_options, is_same_file, member_blocks,
 };
@@ -21,7 +21,7 @@ use imbrex_serve::clock::WallClock;
 use imbrex_serve::disk::DirectIo;
 use imbrex_serve::image::{
     Image, ImageDescription, ImageDisks, ImageError, ImageMember, ImageMembers, ImageNode,
-    NewImage, new_seed, new_uuid,
+    NewImage, free_bytes, new_seed, new_uuid,
 };
 use imbrex_serve::remote::RemoteAddress;
 use imbrex_serve::storage::Storage;
@@ -69,10 +69,12 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         disks: Some(image_disks(&config)?),
     };
     let (uuid, disks) = (description.uuid, description.disks.clone());
+    let grown_bytes = description.nodes.iter().map(|node| node.blocks.bytes()).sum();
     let image = NewImage::begin(&args.data, description, &backings(&config))?;
     let place = Place::of(&config, &args.data, true)?;
     format(&config, &plan, &image, place, (uuid, disks.as_ref()))?;
     image.finish()?;
+    warn_of_little_room(&args.data, grown_bytes);
     emit(&format!(
         "created {}: {} of {}; next: imbrex serve {} --data {} --socket PATH{}\n",
         args.data.display(),
@@ -83,6 +85,21 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         settings_to_repeat(args, &config)
     ));
     Ok(())
+}
+
+/// Says so when the files of an image, which are sparse, may grow beyond what the file system has left. A served
+/// device then fails writes although it has room itself.
+fn warn_of_little_room(data: &Path, grown_bytes: u64) {
+    let Some(free_bytes) = free_bytes(data) else { return };
+    if grown_bytes > free_bytes {
+        remark!(
+            "imbrex: warning: the files of {} may grow to {}, and its file system has {} left; writes fail when \
+             it is full. A smaller device: --size",
+            data.display(),
+            human_bytes(grown_bytes),
+            human_bytes(free_bytes)
+        );
+    }
 }
 
 /// The settings that `serve` must be given again, for a shell: those over a stack file.

@@ -29,6 +29,12 @@ const DESCRIPTION_BYTES_MAX: u64 = 8 << 20;
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
+/// Bytes that the file system of a path has left for who owns the files of an image; none where it does not say.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(path).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
 /// The directory of an image, locked against other processes for as long as it is open.
 #[derive(Debug)]
 pub(super) struct Directory {

@@ -19,7 +19,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use directory::create_private_folder;
+pub use directory::{create_private_folder, free_bytes};
 pub use format::FORMAT_VERSION;
 pub use labels::{
     FoundLabel, LABEL_BYTES, LabelFiles, NoRoom, can_hold_label, find_label, make_room,
