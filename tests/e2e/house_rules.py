@@ -20,7 +20,7 @@ CIRCLES_KNOWN = {
     "report": [4],
     "serve": [10, 10],
     "sim": [11, 6, 6],
-    "stack": [35],
+    "stack": [37],
     "traces": [6],
 }
 STRUCT_FIELDS_MAX = 20

@@ -87,9 +87,7 @@ impl SacSettings {
             blocks: Vec::new(),
             recency: LruList::new(),
             fresh: None,
-            clean: LruList::new(),
-            clean_blocks: 0,
-            clean_stale: 0,
+            clean: CleanBlocks { order: LruList::new(), blocks: 0, stale: 0 },
             dirty: LruLists::new(count),
             dirty_blocks: 0,
         }))
@@ -123,12 +121,18 @@ struct Sac {
     recency: LruList,
     /// The least recently used block that is not known to be stale. All older ones are.
     fresh: Option<u32>,
-    clean: LruList,
-    clean_blocks: u64,
-    clean_stale: u64,
+    clean: CleanBlocks,
     /// The dirty blocks of each zone.
     dirty: LruLists,
     dirty_blocks: u64,
+}
+
+/// The clean blocks, by their last use.
+struct CleanBlocks {
+    order: LruList,
+    blocks: u64,
+    /// Those that are stale.
+    stale: u64,
 }
 
 /// What leaves until the costs are compared again.
@@ -189,8 +193,8 @@ impl Sac {
         self.recency.push_newest(entry);
         self.fresh = self.fresh.or(Some(entry));
         if !is_dirty {
-            self.clean.push_newest(entry);
-            self.clean_blocks += 1;
+            self.clean.order.push_newest(entry);
+            self.clean.blocks += 1;
             return;
         }
         self.dirty.push_newest(zone as usize, entry);
@@ -213,9 +217,9 @@ impl Sac {
         self.recency.remove(entry);
         self.blocks[entry as usize].is_stale = false;
         if !is_dirty {
-            self.clean.remove(entry);
-            self.clean_blocks -= 1;
-            self.clean_stale -= u64::from(is_stale);
+            self.clean.order.remove(entry);
+            self.clean.blocks -= 1;
+            self.clean.stale -= u64::from(is_stale);
             return;
         }
         self.dirty.remove(zone as usize, entry);
@@ -245,7 +249,7 @@ impl Sac {
                 self.zones[zone as usize].stale += 1;
                 self.rank(zone);
             } else {
-                self.clean_stale += 1;
+                self.clean.stale += 1;
             }
         }
     }
@@ -258,7 +262,7 @@ impl Sac {
             return;
         }
         self.choose_candidates();
-        let is_clean_cheaper = self.clean_blocks > 0 && self.is_clean_cheaper();
+        let is_clean_cheaper = self.clean.blocks > 0 && self.is_clean_cheaper();
         if is_clean_cheaper {
             self.phase = Phase::Clean(self.clean_blocks_max);
         } else {
@@ -297,8 +301,8 @@ impl Sac {
             dirty_us += REWRITE_US + REWRITE_BLOCK_US * u64::from(zone.dirty);
             dirty_stale += u64::from(zone.stale);
         }
-        let leaving = self.clean_blocks.min(self.clean_blocks_max);
-        let clean_stale = self.clean_stale.min(leaving);
+        let leaving = self.clean.blocks.min(self.clean_blocks_max);
+        let clean_stale = self.clean.stale.min(leaving);
         let clean_us = (leaving - clean_stale) * READ_US;
         let wide = |us: u64, stale: u64| u128::from(us) * u128::from(stale + 1);
         wide(clean_us, dirty_stale) < wide(dirty_us, clean_stale)
@@ -349,8 +353,8 @@ impl Sac {
 
     /// The least recently used clean block leaves.
     fn give_up_clean(&mut self, left: u64, victims: &mut Vec<u32>) {
-        victims.extend(self.clean.oldest());
-        self.phase = match left > 1 && self.clean_blocks > 1 {
+        victims.extend(self.clean.order.oldest());
+        self.phase = match left > 1 && self.clean.blocks > 1 {
             true => Phase::Clean(left - 1),
             false => Phase::Over,
         };
@@ -377,7 +381,7 @@ impl EvictionPolicy for Sac {
             Phase::Over => true,
             // What was to leave has left for other reasons.
             Phase::Dirty => self.open_dirty == 0,
-            Phase::Clean(_) => self.clean_blocks == 0,
+            Phase::Clean(_) => self.clean.blocks == 0,
         };
         if is_over {
             self.decide();

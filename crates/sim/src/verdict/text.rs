@@ -326,7 +326,7 @@ impl Verdict {
             let _ = writeln!(
                 body,
                 "<p><strong>{}</strong></p>",
-                escape(&advice.sentence(&self.drives))
+                escape(&advice.sentence(&self.drives).replace('`', ""))
             );
         }
         let why = "What becomes of the workload on each drive alone, at its time stamps";
