@@ -162,10 +162,15 @@ pub fn write_whole(
     let _ = fs::remove_dir_all(&staging);
     let written = fs::create_dir_all(folder)
         .map_err(|error| format!("{}: {error}", folder.display()))
-        .and_then(|()| write(&staging).map_err(|error| error.to_string()))
+        .and_then(|()| write(&staging).map_err(|error| meant(&error, &staging, folder)))
         .and_then(|()| put_in_place(&staging, folder));
     let _ = fs::remove_dir_all(&staging);
     Ok(written?)
+}
+
+/// What went wrong, with the names that the files were to have.
+fn meant(error: &io::Error, staging: &Path, folder: &Path) -> String {
+    error.to_string().replace(&staging.display().to_string(), &folder.display().to_string())
 }
 
 fn put_in_place(staging: &Path, folder: &Path) -> Result<(), String> {

@@ -53,18 +53,18 @@ impl Telling {
             (How::Lines, None) => write_remark(&format!("  done before: {step}")),
             (How::Lines, Some(_)) => write_remark(&format!("  done: {step}")),
             (How::Bar(bar), None) => {
-                bar.set_length(step.total as u64);
                 bar.set_style(style(AT_FIRST));
                 bar.set_position(step.done as u64);
+                bar.set_length(step.total as u64);
                 // What was done before took no time.
                 bar.reset_eta();
                 bar.enable_steady_tick(DRAWN_EVERY);
             }
             (How::Bar(bar), Some(name)) => {
-                bar.set_style(style(LATER));
-                bar.set_message(name.to_string());
                 // Another thread may have told of a later piece already.
                 bar.set_position(bar.position().max(step.done as u64));
+                bar.set_style(style(LATER));
+                bar.set_message(name.to_string());
             }
         }
     }
@@ -99,7 +99,7 @@ impl Drop for Telling {
 }
 
 fn bar() -> ProgressBar {
-    ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr())
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style(AT_FIRST))
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -68,13 +68,18 @@ fn trace(stride: u64) -> String {
 
 /// Starts a command and kills it when so many runs have ended, those before the ones of `last.csv`.
 fn kill_after(folder: &Path, arguments: &str, runs: usize) {
+    before_the_last(folder, || kill(folder, arguments, runs));
+}
+
+/// Does something while nothing comes out of `last.csv`.
+fn before_the_last(folder: &Path, does: impl FnOnce()) {
     let last = folder.join("last.csv");
     let text = fs::read(&last).expect("a file");
     fs::remove_file(&last).expect("a file");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &last, rustix::fs::FileType::Fifo, mode, 0)
         .expect("a pipe");
-    kill(folder, arguments, runs);
+    does();
     fs::remove_file(&last).expect("a pipe");
     fs::write(&last, text).expect("a file");
 }
@@ -370,4 +375,62 @@ fn runs_that_cannot_be_kept_are_told_once_and_made_to_the_end() {
     said(folder, &format!("{RUN} whole"));
     fs::remove_dir_all(folder.join("out/finished-runs")).expect("a folder");
     assert_same(&folder.join("whole"), &folder.join("out"));
+}
+
+/// The first gives up what is under way; the second ends the program while that still waits for its trace.
+#[test]
+fn two_interrupts_keep_what_is_finished() {
+    let folder = folder();
+    let folder = folder.path();
+    before_the_last(folder, || {
+        let mut child = imbrex(folder, &format!("{RUN} out"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let mut lines = lines.map(|line| line.expect("text"));
+        assert_eq!(lines.by_ref().take(6).filter(|line| line.starts_with("  done: ")).count(), 6);
+        let id = rustix::process::Pid::from_child(&child);
+        let interrupt = || rustix::process::kill_process(id, rustix::process::Signal::INT);
+        interrupt().expect("it runs");
+        let stopping = "imbrex: stopping; a second signal ends the program at once";
+        assert_eq!(lines.next().as_deref(), Some(stopping));
+        interrupt().expect("it runs");
+        assert_eq!(lines.next(), None);
+        assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    });
+    assert_eq!(said(folder, &format!("{RUN} out --resume"))[0], "  done before: 6 of 9");
+    said(folder, &format!("{RUN} whole"));
+    assert_same(&folder.join("whole"), &folder.join("out"));
+}
+
+/// Files may have 8 blocks of 512 bytes, as on a disk with no more room.
+#[test]
+fn a_disk_that_is_full_leaves_the_results_of_before() {
+    let folder = folder();
+    let folder = folder.path();
+    said(folder, &format!("{RUN} out"));
+    let before = files(&folder.join("out"));
+    let limited = format!(
+        "trap '' XFSZ; ulimit -f 8; exec {} {RUN} out --seed 2 --quiet",
+        env!("CARGO_BIN_EXE_imbrex")
+    );
+    let output = Command::new("sh").args(["-c", &limited]).current_dir(folder).output();
+    let output = output.expect("a shell");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!output.stdout.is_empty(), "what cannot be written is printed");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines: Vec<&str> = error.lines().collect();
+    assert_eq!(lines.len(), 2, "{error}");
+    assert!(
+        lines[0].starts_with("imbrex: finished runs are not kept: out/finished-runs/"),
+        "{error}"
+    );
+    assert!(
+        lines[1].starts_with("imbrex: out/") && lines[1].contains(": File too large"),
+        "{error}"
+    );
+    assert!(!error.contains("partial"), "{error}");
+    assert!(files(&folder.join("out")) == before, "nothing half written, and nothing new");
 }

@@ -74,13 +74,11 @@ impl Keeping {
     /// Removes the runs once all are in the results; else says how to go on.
     pub fn end(&self, outcomes: &[Outcome], is_written: bool) {
         let is_whole = outcomes.iter().all(|outcome| outcome.left.is_empty());
-        if is_whole && is_written {
+        let count = self.runs.count();
+        if count == 0 || (is_whole && is_written) {
             return self.runs.remove();
         }
-        let count = self.runs.count();
-        if count > 0 {
-            let folder = self.runs.folder().display();
-            complain(&format!("--resume goes on with {count} finished runs in {folder}"));
-        }
+        let folder = self.runs.folder().display();
+        complain(&format!("--resume goes on with {count} finished runs in {folder}"));
     }
 }
