@@ -261,7 +261,7 @@ fn what_is_damaged_or_of_another_build_is_told_in_a_line_and_made_again() {
         "imbrex: finished runs left aside in out/finished-runs: 1 of another build of imbrex";
     assert_eq!(told[0], beside);
     assert_eq!(told[1], "  done before: 6 of 9");
-    assert_eq!(finished(&folder.join("out")), [other.clone()]);
+    assert_eq!(finished(&folder.join("out")), std::slice::from_ref(&other));
     assert_eq!(text(&other), of_other);
 }
 
