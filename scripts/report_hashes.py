@@ -104,7 +104,8 @@ def reports(imbrex, is_wanted, jobs):
         if done.returncode != 0:
             # A combination that cannot be simulated: what is said of it is what is recorded.
             # The number of a thread that panics is another one each time.
-            return run[0], [("refused", re.sub(r" \(\d+\) panicked", " panicked", done.stderr.strip()))]
+            said = re.sub(r"^  done: .*\n", "", done.stderr, flags=re.MULTILINE)
+            return run[0], [("refused", re.sub(r" \(\d+\) panicked", " panicked", said.strip()))]
         return run[0], list(values(json.loads(done.stdout)))
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

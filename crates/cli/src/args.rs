@@ -256,6 +256,17 @@ pub struct OutputArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Whether progress is told.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
+}
+
+/// Whether progress is told.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct QuietArgs {
+    /// Say nothing of progress on standard error, and errors alone
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 /// Arguments of `create`.

@@ -8,6 +8,7 @@ pub mod events;
 pub mod experiment;
 pub mod fio;
 pub mod fit;
+pub mod progress;
 pub mod reliability;
 pub mod replay;
 pub mod simulation;

@@ -1,5 +1,6 @@
 //! The arguments of `crashtest`.
 
+use super::QuietArgs;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use imbrex_drives::quantity::Size;
@@ -62,6 +63,9 @@ pub struct CrashtestArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Whether progress is told.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
     /// Seeds run at the same time; the number of processors when absent
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub jobs: Option<usize>,

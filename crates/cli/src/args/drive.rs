@@ -1,5 +1,6 @@
 //! Arguments of the commands about drives.
 
+use super::QuietArgs;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -54,6 +55,9 @@ pub struct BenchArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Whether progress is told.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
     /// Write a page with drawings to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -15,6 +15,9 @@ pub struct RunArgs {
     /// Divide requests and footprint of synthetic workloads by this, instead of what the file says
     #[arg(long, value_name = "N")]
     pub scale: Option<f64>,
+    /// Go on where the same command was stopped or killed: runs that it had finished are not made again
+    #[arg(long)]
+    pub resume: bool,
     /// The output; files go to results/NAME unless --out says otherwise.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -30,6 +33,9 @@ pub struct ReproduceArgs {
     /// Divide requests and footprint of synthetic workloads by this; 1 for full size
     #[arg(long, value_name = "N")]
     pub scale: Option<f64>,
+    /// Go on where the same command was stopped or killed: runs that it had finished are not made again
+    #[arg(long, requires = "out")]
+    pub resume: bool,
     /// The output.
     #[command(flatten)]
     pub output: OutputArgs,

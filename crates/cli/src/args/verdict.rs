@@ -2,7 +2,7 @@
 
 use super::cache_sizes::CacheSizes;
 use super::trace::named;
-use super::{FitArg, ReadArgs};
+use super::{FitArg, QuietArgs, ReadArgs};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use imbrex_sim::verdict::{CACHE_SIZES_DEFAULT, REQUESTS_MAX_DEFAULT};
@@ -51,4 +51,7 @@ pub struct VerdictArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Whether progress is told.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
 }

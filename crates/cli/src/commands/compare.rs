@@ -5,6 +5,7 @@ use super::outputs::{check_out, jobs, write_results};
 use super::print_experiment::print_experiment;
 use super::stack::{settings_of_stacks, systems};
 use super::sweep::{sweep, swept_values};
+use super::telling::Telling;
 use super::workload::workload;
 use crate::args::CompareArgs;
 use crate::commit::commit;
@@ -90,7 +91,10 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         .collect();
     let seed = args.output.seed.unwrap_or(1);
     let batch = Batch { workload, seed, cases, jobs: jobs(args.output.jobs) };
-    let mut report = batch.run(&super::console::progress)?;
+    let mut report = {
+        let telling = Telling::new(args.output.quiet);
+        batch.run(&|step| telling.step(step))?
+    };
     report.commit = commit();
     if args.bound {
         for (run, bound) in report.runs.iter_mut().zip(batch.rewrite_bounds()?) {

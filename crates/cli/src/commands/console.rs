@@ -1,6 +1,6 @@
 //! What commands say to whoever runs them.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 /// Prints to standard output. A reader that has gone away (`imbrex ... | head`) ends the program
 /// quietly, any other error makes it fail.
@@ -46,17 +46,4 @@ pub(crate) use remark;
 pub fn write_remark(message: &str) {
     // Nothing can be done when nobody is left to tell.
     let _ = std::io::stderr().write_all(format!("{message}\n").as_bytes());
-}
-
-/// Tells a person at a terminal that a run has finished.
-pub fn progress(message: &str) {
-    if std::io::stderr().is_terminal() {
-        eprintln!("  done: {message}");
-    }
-}
-
-/// Tells whoever runs experiments, in a log too, which run has finished: they may take hours.
-pub fn tell_progress(message: &str) {
-    // Nothing can be done when nobody is left to tell.
-    let _ = writeln!(std::io::stderr(), "  done: {message}");
 }

@@ -5,6 +5,7 @@ mod product;
 
 use super::console::emit;
 use super::image_shape::shape_in_memory;
+use super::telling::Telling;
 use crate::args::CrashtestArgs;
 use crate::failure::Failure;
 use imbrex_core::planted::PlantedBug;
@@ -75,10 +76,13 @@ pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
         return Ok(one_point(&subject, seed, point, options, &more_options(args)));
     }
     if let Some(length) = args.short {
-        return Ok(short(&subject, length, args.soak, jobs));
+        let telling = Telling::of_small_pieces(args.quiet);
+        return Ok(short(&subject, length, args.soak, jobs, telling));
     }
     let seeds = seeds(args)?;
-    let totals = run_seeds(&subject, seeds.clone(), options, jobs);
+    let telling = Telling::new(args.quiet);
+    let totals = run_seeds(&subject, seeds.clone(), options, jobs, &|step| telling.step(step));
+    drop(telling);
     let more = more_options(args);
     let summary = Summary::new(&subject.name, seeds.end - seeds.start, &totals, &more);
     if args.json {
@@ -145,7 +149,7 @@ fn with_members(
         check_point(point, args.points)?;
         return Ok(members::one(subject, seed, point, options, &more));
     }
-    members::run(subject, seeds(args)?, options, jobs, args.json, &more)
+    members::run(subject, seeds(args)?, options, jobs, (args.json, args.quiet), &more)
 }
 
 /// What members of an array go when, in the place of points.
@@ -166,7 +170,7 @@ fn with_product(
         check_point(point, args.points)?;
         return Ok(product::one(stack, seed, point, options, &more));
     }
-    product::run(stack, seeds(args)?, options, jobs, args.json, &more)
+    product::run(stack, seeds(args)?, options, jobs, (args.json, args.quiet), &more)
 }
 
 /// A stack whose members are checked after each recovery.
@@ -286,12 +290,14 @@ fn more_options(args: &CrashtestArgs) -> String {
 }
 
 /// Runs every short workload.
-fn short(subject: &Subject, length: u32, soak: bool, jobs: usize) -> ExitCode {
+fn short(subject: &Subject, length: u32, soak: bool, jobs: usize, telling: Telling) -> ExitCode {
     let pending_max = match soak {
         true => EXHAUSTIVE_PENDING_SOAK,
         false => EXHAUSTIVE_PENDING_MAX,
     };
-    let totals = run_short(subject, &workloads(subject, length, 0), pending_max, jobs);
+    let workloads = workloads(subject, length, 0);
+    let totals = run_short(subject, &workloads, pending_max, jobs, &|step| telling.step(step));
+    drop(telling);
     emit(&format!(
         "{}: {} of {} workloads failed, {} moments with at most {pending_max} pending writes, {} \
          images judged after {} recoveries; left out with more pending writes: {} moments\n",

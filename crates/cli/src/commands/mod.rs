@@ -26,6 +26,7 @@ pub mod serve;
 pub mod stack;
 mod sweep;
 pub mod systems;
+mod telling;
 pub mod trace;
 pub mod verdict;
 mod workload;

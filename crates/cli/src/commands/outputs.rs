@@ -148,10 +148,52 @@ pub fn jobs(asked: Option<usize>) -> usize {
     asked.unwrap_or(processors)
 }
 
+/// Where the files of a folder are written before they take their places in it.
+const STAGING: &str = ".imbrex-output.partial";
+
+/// Writes files into a folder, each of them whole or not at all: `write` puts them into another folder, and all are
+/// there before the first takes the place of an older one. A disk that fills up leaves everything as it was.
+pub fn write_whole(
+    folder: &Path,
+    write: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let staging = folder.join(STAGING);
+    // A program that was killed may have left one.
+    let _ = fs::remove_dir_all(&staging);
+    let written = fs::create_dir_all(folder)
+        .map_err(|error| format!("{}: {error}", folder.display()))
+        .and_then(|()| write(&staging).map_err(|error| meant(&error, &staging, folder)))
+        .and_then(|()| put_in_place(&staging, folder));
+    let _ = fs::remove_dir_all(&staging);
+    Ok(written?)
+}
+
+/// What went wrong, with the names that the files were to have.
+fn meant(error: &io::Error, staging: &Path, folder: &Path) -> String {
+    error.to_string().replace(&staging.display().to_string(), &folder.display().to_string())
+}
+
+fn put_in_place(staging: &Path, folder: &Path) -> Result<(), String> {
+    let names = fs::read_dir(staging).and_then(|entries| {
+        entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<Vec<_>>>()
+    });
+    for name in names.map_err(|error| format!("{}: {error}", staging.display()))? {
+        let (from, to) = (staging.join(&name), folder.join(&name));
+        let is_other = fs::symlink_metadata(&to).is_ok_and(|found| !found.is_file());
+        // A link is written through, and what is no file is written to.
+        let put = match is_other {
+            true => fs::copy(&from, &to).map(drop),
+            false => fs::rename(&from, &to),
+        };
+        put.map_err(|error| format!("{}: {error}", to.display()))?;
+    }
+    Ok(())
+}
+
 /// Prints a report as a table or as JSON, and writes the files of `--out`.
 pub fn write_results(report: &Report, output: &OutputArgs) -> Result<(), Failure> {
     if let Some(folder) = &output.out {
-        report.write_to(folder)?;
+        write_whole(folder, |folder| report.write_to(folder).map(drop))?;
     }
     if output.json {
         emit(&report.to_json());

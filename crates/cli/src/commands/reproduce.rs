@@ -2,6 +2,7 @@
 
 use super::console::emit;
 use super::outputs::check_out;
+use super::run::kept::Keeping;
 use super::run::stopped::{self, execute_until_stopped, say_what_is_left};
 use super::run::{check_folders, write_outcome};
 use crate::args::ReproduceArgs;
@@ -24,7 +25,9 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
             check_folders("--out", experiment, &folder_of(out, figure))?;
         }
     }
-    let outcomes = execute_until_stopped(&experiments, &[], output)?;
+    let out = output.out.as_deref();
+    let keeping = out.map(|out| Keeping::beside(out, args.resume)).transpose()?;
+    let outcomes = execute_until_stopped(&experiments, &[], output, keeping.as_ref())?;
     let mut written = Ok(());
     if let Some(out) = &output.out {
         for (figure, outcome) in figures.iter().zip(&outcomes) {
@@ -64,6 +67,9 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
         ));
     }
     let status = say_what_is_left(&outcomes);
+    if let Some(keeping) = keeping {
+        keeping.end(&outcomes, written.is_ok());
+    }
     // What could not be written has been printed.
     written?;
     Ok(status)

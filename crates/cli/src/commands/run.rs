@@ -1,14 +1,16 @@
 //! `imbrex run`.
 
+pub mod kept;
 pub mod stopped;
 
-use super::console::emit;
-use super::outputs::{TRACE_FILE, check_folder, check_room};
+use super::console::{emit, remark};
+use super::outputs::{TRACE_FILE, check_folder, check_room, write_whole};
 use super::stack::settings;
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use imbrex_report::TableStyle;
 use imbrex_sim::experiment::{Experiment, Found, Outcome, Row};
+use kept::Keeping;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,9 +26,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let folder =
         output.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&experiment.name));
     check_folders("--out", &experiment, &folder)?;
+    let keeping = Keeping::beside(&folder, args.resume)?;
     let settings = settings(&args.set)?;
     let experiments = [experiment];
-    let outcomes = execute_until_stopped(&experiments, &settings, output)?;
+    let outcomes = execute_until_stopped(&experiments, &settings, output, Some(&keeping))?;
     let ([experiment], [outcome]) = (experiments, outcomes.as_slice()) else {
         unreachable!("one experiment has one outcome");
     };
@@ -38,7 +41,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let written = match outcome.workloads.is_empty() {
         true => Ok(()),
         false => write_outcome(outcome, &folder).map(|written| {
-            eprintln!("results are in {}", written.display());
+            if !output.quiet.quiet {
+                remark!("results are in {}", written.display());
+            }
             stopped::say_what_stays(&written, &folder);
         }),
     };
@@ -48,6 +53,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         emit(&table(&experiment, outcome, &rows));
     }
     let status = say_what_is_left(&outcomes);
+    keeping.end(&outcomes, written.is_ok());
     // What could not be written has been printed.
     written?;
     Ok(status)
@@ -74,18 +80,14 @@ pub fn write_outcome(outcome: &Outcome, folder: &Path) -> Result<PathBuf, Failur
     };
     for workload in &outcome.workloads {
         let folder = folder_of(outcome, &folder, &workload.name);
-        match &workload.found {
-            Found::Runs(report) => {
-                report.write_to(&folder)?;
-            }
-            Found::Form(table) => table.write_to(&folder)?,
+        write_whole(&folder, |folder| match &workload.found {
+            Found::Runs(report) => report.write_to(folder).map(drop),
+            Found::Form(table) => table.write_to(folder),
             Found::Trace(values) => {
-                let path = folder.join(TRACE_FILE);
-                std::fs::create_dir_all(&folder)
-                    .and_then(|()| std::fs::write(&path, format!("{values:#}\n")))
-                    .map_err(|error| format!("{}: {error}", path.display()))?;
+                std::fs::create_dir_all(folder)?;
+                std::fs::write(folder.join(TRACE_FILE), format!("{values:#}\n"))
             }
-        }
+        })?;
     }
     Ok(folder)
 }

@@ -1,8 +1,9 @@
 //! `imbrex verdict`.
 
-use super::console::{emit, progress};
+use super::console::emit;
 use super::outputs::jobs;
 use super::page_file::DocumentFiles;
+use super::telling::Telling;
 use super::workload::fit_of;
 use crate::args::{FitArg, VerdictArgs};
 use crate::commit::commit;
@@ -51,7 +52,9 @@ pub fn run(args: &VerdictArgs) -> Result<(), Failure> {
         jobs: jobs(args.jobs),
         requests_max: args.requests_max,
     };
-    let mut verdict = question.answer(&progress)?;
+    let telling = Telling::new(args.quiet);
+    let mut verdict = question.answer(&|step| telling.step(step))?;
+    drop(telling);
     verdict.commit = commit();
     let document = format!("{}\n", json!(verdict));
     if let Some(files) = files {

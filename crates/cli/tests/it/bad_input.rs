@@ -18,7 +18,7 @@ fn imbrex(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Runs `compare` in a folder with the given files; checks that it fails with status 1, prints
-/// nothing else, and returns its message.
+/// nothing else but which runs had ended before, and returns its message.
 fn failure(files: &[(&str, &[u8])], arguments: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, content) in files {
@@ -30,8 +30,9 @@ fn failure(files: &[(&str, &[u8])], arguments: &str) -> String {
     let message = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
     assert!(output.stdout.is_empty(), "{arguments:?} printed a result");
-    let line = message.strip_suffix('\n').expect("a line");
-    assert!(!line.contains('\n'), "more than one line: {message}");
+    let mut lines = message.lines().skip_while(|line| line.starts_with("  done: "));
+    let line = lines.next().expect("a line");
+    assert!(lines.next().is_none(), "more than one line: {message}");
     let message = line.strip_prefix("imbrex: ").expect("the name of the command");
     message.to_string()
 }

@@ -247,7 +247,7 @@ fn a_crash_search_takes_no_option_that_it_would_ignore() {
 
 #[test]
 fn a_result_that_cannot_be_printed_is_a_failure() {
-    for arguments in ["systems", "compare --trace t.csv --systems cmr-only"] {
+    for arguments in ["systems", "compare --trace t.csv --systems cmr-only --quiet"] {
         let full = File::options().write(true).open("/dev/full");
         let output = imbrex(arguments, full.expect("Linux").into());
         let message = String::from_utf8(output.stderr).expect("text");

@@ -29,6 +29,7 @@ mod parity;
 mod place;
 mod reliability;
 mod remote;
+mod resumed;
 mod serve_array;
 mod serve_drive_managed;
 mod serve_events;

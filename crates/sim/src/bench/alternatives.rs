@@ -6,6 +6,7 @@ use super::run::BenchOptions;
 use super::sensitivity::percent_moved;
 use super::subject::BenchError;
 use super::variants::{Change, Estimated, compare};
+use crate::progress::Progress;
 use imbrex_report::format::number;
 use serde::Serialize;
 use std::path::Path;
@@ -45,7 +46,7 @@ pub struct Alternative {
 pub fn alternatives(
     options: &BenchOptions,
     folder: &Path,
-    progress: &(dyn Fn(&str) + Sync),
+    progress: Progress<'_>,
 ) -> Result<Vec<Alternative>, BenchError> {
     let mut found = Vec::new();
     let stated = |estimated: &Estimated| estimated.others.clone();

@@ -4,6 +4,7 @@ use super::gates::MEASUREMENTS;
 use super::row::{Measurement, Row};
 use super::standard;
 use super::subject::{BenchError, Subject};
+use crate::progress::{Pieces, Progress};
 use imbrex_drives::Drive;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -47,10 +48,7 @@ enum Outcome {
 ///
 /// # Errors
 /// The first error in that order.
-pub fn run(
-    options: &BenchOptions,
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<Vec<Row>, BenchError> {
+pub fn run(options: &BenchOptions, progress: Progress<'_>) -> Result<Vec<Row>, BenchError> {
     let drives = options.drive_names()?;
     let mut tasks: Vec<Task<'_>> = Vec::new();
     if drives.is_empty() {
@@ -61,7 +59,8 @@ pub fn run(
         tasks.extend(of_drive.flat_map(|m| m.tasks(options)));
         tasks.push(Task::Standard(drive));
     }
-    let results = in_parallel(options.jobs, &tasks, &|task| task.run(options, progress));
+    let results =
+        in_parallel(options.jobs, &tasks, progress, &Task::name, &|task| task.run(options));
     let mut rows = Vec::new();
     let mut of_seeds = Vec::new();
     for (task, result) in tasks.iter().zip(results) {
@@ -92,38 +91,37 @@ impl Measurement {
 }
 
 impl Task<'_> {
-    fn run(
-        &self,
-        options: &BenchOptions,
-        progress: &(dyn Fn(&str) + Sync),
-    ) -> Result<Outcome, BenchError> {
+    /// What is told when it has ended.
+    fn name(&self) -> String {
         match self {
-            Task::Published { measurement, subject, is_last } => {
-                let values = measurement.values(subject)?;
-                if *is_last {
-                    let metric = measurement.gates[0].metric;
-                    progress(&format!("{} {metric}", measurement.drive));
-                }
-                Ok(Outcome::Values(values))
+            Task::Published { measurement, .. } => {
+                format!("{} {}", measurement.drive, measurement.gates[0].metric)
             }
-            Task::Standard(drive) => {
-                let rows = standard::rows(&options.subject(drive))?;
-                if let Some(row) = rows.first() {
-                    progress(&format!("{} {}", row.drive, row.metric));
-                }
-                Ok(Outcome::Rows(rows))
-            }
+            Task::Standard(drive) => format!("{drive} standard measurements"),
         }
+    }
+
+    fn run(&self, options: &BenchOptions) -> Result<Outcome, BenchError> {
+        Ok(match self {
+            Task::Published { measurement, subject, .. } => {
+                Outcome::Values(measurement.values(subject)?)
+            }
+            Task::Standard(drive) => Outcome::Rows(standard::rows(&options.subject(drive))?),
+        })
     }
 }
 
-/// Does something with every task, `jobs` at a time, and gives the results in their order.
+/// Does something with every task, `jobs` at a time, and gives the results in their order. `progress` hears
+/// of each by its name.
 pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
     jobs: usize,
     tasks: &[T],
+    progress: Progress<'_>,
+    name: &(dyn Fn(&T) -> String + Sync),
     work: &(dyn Fn(&T) -> R + Sync),
 ) -> Vec<R> {
     let next = AtomicUsize::new(0);
+    let pieces = Pieces::begin(progress, 0, tasks.len());
     let results: Vec<OnceLock<R>> = tasks.iter().map(|_| OnceLock::new()).collect();
     std::thread::scope(|scope| {
         for _ in 0..jobs.clamp(1, tasks.len().max(1)) {
@@ -134,6 +132,7 @@ pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
                         return;
                     };
                     let _ = results[index].set(work(task));
+                    pieces.end(&name(task));
                 }
             });
         }

@@ -5,6 +5,7 @@ use super::row::Row;
 use super::run::BenchOptions;
 use super::subject::BenchError;
 use super::variants::{Change, Estimated, compare};
+use crate::progress::Progress;
 use imbrex_core::units::{BLOCK_BYTES, Duration};
 use imbrex_drives::quantity::{Rate, Size, Span};
 use imbrex_report::format::number;
@@ -80,7 +81,7 @@ fn tenths(estimated: &Estimated) -> Vec<String> {
 pub fn sensitivity(
     options: &BenchOptions,
     folder: &Path,
-    progress: &(dyn Fn(&str) + Sync),
+    progress: Progress<'_>,
 ) -> Result<Vec<Sensitivity>, BenchError> {
     let mut found = Vec::new();
     for of_drive in compare(options, folder, progress, &tenths)? {

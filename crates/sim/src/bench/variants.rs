@@ -4,6 +4,7 @@ use super::gates::MEASUREMENTS;
 use super::row::{Measurement, Row};
 use super::run::{BenchOptions, in_parallel};
 use super::subject::{BenchError, Subject};
+use crate::progress::Progress;
 use imbrex_drives::Drive;
 use imbrex_drives::toml_error::nearest;
 use std::path::Path;
@@ -121,7 +122,7 @@ pub(super) struct Compared {
 pub(super) fn compare(
     options: &BenchOptions,
     folder: &Path,
-    progress: &(dyn Fn(&str) + Sync),
+    progress: Progress<'_>,
     changes: &dyn Fn(&Estimated) -> Vec<String>,
 ) -> Result<Vec<Compared>, BenchError> {
     let drives = options.drive_names()?;
@@ -131,11 +132,9 @@ pub(super) fn compare(
     for measurement in MEASUREMENTS.iter().filter(|m| wanted(m.drive)) {
         variants.extend(Variant::all_of(measurement, folder, changes)?);
     }
-    let measured = in_parallel(options.jobs, &variants, &|variant| {
-        let rows = variant.rows(options);
-        progress(&variant.drive);
-        rows
-    });
+    let name = |variant: &Variant| variant.drive.clone();
+    let measured =
+        in_parallel(options.jobs, &variants, progress, &name, &|variant| variant.rows(options));
     let mut compared: Vec<Compared> = Vec::new();
     for (variant, rows) in variants.into_iter().zip(measured) {
         let rows = rows?;

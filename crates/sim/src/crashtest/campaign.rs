@@ -7,6 +7,7 @@ use super::recorded::{Afterwards, PointReport, Recorded, recover_and_judge};
 use super::subject::{Member, Subject};
 use super::trial::Setting;
 use super::workload::{self, Step};
+use crate::progress::{Pieces, Progress};
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use std::collections::BTreeMap;
@@ -303,20 +304,29 @@ pub fn run_seed(subject: &Subject, seed: u64, options: Options) -> Totals {
 }
 
 /// Runs seeds on several threads. The result does not depend on how many.
-pub fn run_seeds(subject: &Subject, seeds: Range<u64>, options: Options, jobs: usize) -> Totals {
+pub fn run_seeds(
+    subject: &Subject,
+    seeds: Range<u64>,
+    options: Options,
+    jobs: usize,
+    progress: Progress<'_>,
+) -> Totals {
     let mut totals = Totals::default();
-    let found = in_parallel(seeds, jobs, |seed| run_seed(subject, seed, options));
+    let found = in_parallel(seeds, jobs, progress, |seed| run_seed(subject, seed, options));
     found.into_iter().for_each(|one| totals.add(one));
     totals
 }
 
-/// What each seed comes to, on several threads, in the order of the seeds.
+/// What each seed comes to, on several threads, in the order of the seeds. `progress` hears of each.
 pub fn in_parallel<T: Send>(
     seeds: Range<u64>,
     jobs: usize,
+    progress: Progress<'_>,
     run: impl Fn(u64) -> T + Sync,
 ) -> Vec<T> {
     let next = AtomicU64::new(seeds.start);
+    let total = usize::try_from(seeds.end - seeds.start).unwrap_or(usize::MAX);
+    let pieces = Pieces::begin(progress, 0, total);
     let found = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
@@ -328,6 +338,7 @@ pub fn in_parallel<T: Send>(
                     }
                     let one = run(seed);
                     found.lock().expect("no holder panics").insert(seed, one);
+                    pieces.end(&format!("seed {seed}"));
                 }
             });
         }

@@ -12,6 +12,7 @@ use super::recording_disk::World;
 use super::subject::Subject;
 use super::trial::{Setting, Trial, catching};
 use super::workload::{self, Step};
+use crate::progress::{Pieces, Progress};
 use imbrex_core::rng::Rng;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -67,8 +68,10 @@ pub fn run_short(
     workloads: &[Vec<Step>],
     pending_max: usize,
     jobs: usize,
+    progress: Progress<'_>,
 ) -> ShortTotals {
     let next = AtomicUsize::new(0);
+    let pieces = Pieces::begin(progress, 0, workloads.len());
     let totals = Mutex::new((ShortTotals::default(), Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
@@ -86,10 +89,12 @@ pub fn run_short(
                     let result = start.as_ref().map_err(Clone::clone);
                     let result =
                         result.and_then(|start| start.run(setting, steps, pending_max, &mut mine));
+                    let words: Vec<String> = steps.iter().map(Step::describe).collect();
+                    let words = words.join("; ");
                     if let Err(what) = result {
-                        let words: Vec<String> = steps.iter().map(Step::describe).collect();
-                        failures.push((number, format!("{}: {what}", words.join("; "))));
+                        failures.push((number, format!("{words}: {what}")));
                     }
+                    pieces.end(&words);
                 }
                 let mut totals = totals.lock().expect("no holder panics");
                 totals.0.workloads += mine.workloads;

@@ -11,6 +11,7 @@ use imbrex_drives::quantity::Size;
 use imbrex_report::WorkloadKind;
 use imbrex_stack::{ConfigError, lay_out};
 use imbrex_traces::{BlockRule, Characterise};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
 
 /// One look to be taken at a trace.
@@ -27,7 +28,7 @@ pub(super) struct Look<'a> {
 }
 
 /// What was seen in a trace.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub kind: WorkloadKind,
     pub values: serde_json::Value,

@@ -4,6 +4,7 @@ use super::analyse::{Look, Seen};
 use super::events::check_events;
 use super::experiment::{Experiment, WorkloadConfig};
 use super::footprints::Footprints;
+use super::identity::Contents;
 use super::kept::Wanted;
 use super::run::{Case, RunError, Task, report_of};
 use super::sweep::{Point, parameters};
@@ -11,6 +12,7 @@ use super::tasks::{Watch, make_all};
 use super::workload::Workload;
 use imbrex_report::{FormTable, Report, Run, WorkloadKind};
 use imbrex_stack::{ConfigError, Setting, check_series};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -114,6 +116,7 @@ enum Work<'a> {
 }
 
 /// What came of it.
+#[derive(Serialize, Deserialize)]
 enum Done {
     Run(Box<(Run, imbrex_report::Workload)>),
     Look(Seen),
@@ -127,12 +130,29 @@ impl Work<'_> {
         }
     }
 
-    /// All that it depends on.
+    /// All that it depends on while files stay as they are.
     fn key(&self) -> String {
         match self {
             Work::Run(task) => key_of(task),
             Work::Look(look) => format!("{look:?}"),
         }
+    }
+
+    /// All that it depends on, with what is in files; none when that cannot be told, as of standard input and of
+    /// files that cannot be read.
+    fn words(&self, contents: &mut Contents) -> Option<Vec<String>> {
+        let (kind, workload, stack) = match self {
+            Work::Run(task) => ("run", task.workload, Some(&task.case.config)),
+            Work::Look(look) => ("look", look.workload, None),
+        };
+        let mut words = vec![kind.to_string(), self.key()];
+        if let Work::Run(task) = self {
+            // They stand in what is told of a combined workload.
+            words.push(format!("{:?}", task.case.parameters));
+        }
+        words.extend(contents.of_workload(workload)?);
+        words.extend(contents.of_drives(stack)?);
+        Some(words)
     }
 
     /// Announces that it reads its workload.
@@ -208,11 +228,28 @@ pub fn execute(
     }
     let footprints = Footprints::default();
     let names: Vec<String> = all.iter().map(Work::name).collect();
-    let passes: Vec<Mutex<Option<Wanted>>> = all.iter().map(|it| Mutex::new(it.want())).collect();
-    let mut results = make_all(&names, jobs, watch, |index, stop| {
+    let ids = ids_of(&all, watch);
+    let (mut made, mut passes) = (Vec::new(), Vec::new());
+    for (index, (work, id)) in all.iter().zip(&ids).enumerate() {
+        let before = id.as_deref().and_then(|id| watch.finished?.read::<Done>(id));
+        // Only those that are made read a workload.
+        passes.push(Mutex::new(if before.is_none() { work.want() } else { None }));
+        made.extend(before.map(|done| (index, done)));
+    }
+    if let Some(finished) = watch.finished {
+        finished.look_aside(ids.iter().flatten());
+    }
+    let mut results = make_all(&names, made, jobs, watch, |index, stop| {
         // The records of a workload are in memory until its last run is made.
         let _pass = passes[index].lock().expect("no holder panics").take();
-        all[index].make(&footprints, stop)
+        let done = all[index].make(&footprints, stop)?;
+        if let (Some(finished), Some(id)) = (watch.finished, &ids[index])
+            // What was stopped means nothing.
+            && !watch.stops()
+        {
+            finished.write(id, &names[index], &done);
+        }
+        Ok(done)
     });
     let is_error = |result: &Option<Result<Done, RunError>>| matches!(result, Some(Err(_)));
     if !watch.stops()
@@ -223,6 +260,13 @@ pub fn execute(
     }
     let ended = Ended { index_of, results };
     of_each().map(|(experiment, prepared)| outcome_of(experiment, prepared, &ended)).collect()
+}
+
+/// The names under which finished work is kept; none of work that is not.
+fn ids_of(all: &[Work<'_>], watch: &Watch<'_>) -> Vec<Option<String>> {
+    let mut contents = Contents::default();
+    let id = |work: &Work<'_>| Some(watch.finished?.id(&work.words(&mut contents)?));
+    all.iter().map(id).collect()
 }
 
 /// What an experiment found in the work that was done.

@@ -10,8 +10,10 @@ mod execute;
 #[allow(clippy::module_inception)]
 mod experiment;
 mod expression;
+mod finished;
 mod footprints;
 mod heads;
+mod identity;
 mod kept;
 mod member_movement;
 mod movement_analysis;
@@ -31,6 +33,7 @@ pub use execute::{Found, Left, Outcome, WorkloadOutcome, execute};
 pub use experiment::{
     Analysis, DirectWriteConfig, Experiment, FitConfig, SWEEP_POINTS_MAX, WorkloadConfig,
 };
+pub use finished::{Aside, FinishedRuns};
 pub use heads::HeadsConfig;
 pub use kept::{KEPT_BYTES_MAX, Kept, Wanted};
 pub use member_movement::MovementConfig;

@@ -11,6 +11,7 @@ use super::tasks::{Watch, make_all};
 use super::workload::{Until, Workload};
 use crate::analysis::bound::{CELLS_DEFAULT, Limits};
 use crate::events::{Event, NeverGiven, Scripted};
+use crate::progress::Progress;
 use crate::replay::{
     Cut, Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
 };
@@ -122,7 +123,7 @@ impl Batch {
     ///
     /// # Errors
     /// The first error in the order of the cases.
-    pub fn run(&self, progress: &(dyn Fn(&str) + Sync)) -> Result<Report, RunError> {
+    pub fn run(&self, progress: Progress<'_>) -> Result<Report, RunError> {
         let tasks: Vec<Task<'_>> = self
             .cases
             .iter()
@@ -181,7 +182,7 @@ pub(crate) fn make_runs(
     let footprints = Footprints::default();
     let _passes: Vec<Wanted> = tasks.iter().map(|task| task.workload.kept.want(1)).collect();
     let names: Vec<String> = tasks.iter().map(Task::name).collect();
-    make_all(&names, jobs, watch, |index, stop| tasks[index].run(&footprints, stop))
+    make_all(&names, vec![], jobs, watch, |index, stop| tasks[index].run(&footprints, stop))
 }
 
 /// The report of runs over one workload.

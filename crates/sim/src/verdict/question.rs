@@ -4,6 +4,7 @@ use super::cache::{Advice, CacheTrial, Candidate, advice, candidates, finalists}
 use super::drive::{DriveRuns, DriveVerdict, Over, Served};
 use super::facts::Facts;
 use crate::experiment::{Case, RunError, Task, Watch, Workload, make_runs};
+use crate::progress::Progress;
 use crate::replay::{Fit, Placement, ReplayOptions};
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
@@ -120,7 +121,7 @@ impl Question<'_> {
     ///
     /// # Errors
     /// When the trace or a drive is wrong, and when the trace says nothing of times.
-    pub fn answer(&self, progress: &(dyn Fn(&str) + Sync)) -> Result<Verdict, RunError> {
+    pub fn answer(&self, progress: Progress<'_>) -> Result<Verdict, RunError> {
         let facts = Facts::of(&self.workload, self.placement.blocks)?;
         if facts.requests == 0 {
             let words = format!("{}: there is no request in it", self.workload.path);
@@ -182,7 +183,7 @@ impl Question<'_> {
         models: &[String],
         once: &[Made],
         facts: &Facts,
-        progress: &(dyn Fn(&str) + Sync),
+        progress: Progress<'_>,
     ) -> Result<Vec<DriveVerdict>, RunError> {
         let mut trials = Vec::new();
         let mut has_over = Vec::new();
@@ -233,7 +234,7 @@ impl Question<'_> {
     fn caches(
         &self,
         facts: &Facts,
-        progress: &(dyn Fn(&str) + Sync),
+        progress: Progress<'_>,
     ) -> Result<(Vec<CacheTrial>, Vec<String>), RunError> {
         let mut sizes = (self.cache_blocks)(BlockCount::from_bytes_floor(facts.touched_bytes).0);
         sizes.sort_unstable();
@@ -273,7 +274,7 @@ impl Question<'_> {
         &self,
         of_size: &mut [CacheTrial],
         later: Vec<Trial>,
-        progress: &(dyn Fn(&str) + Sync),
+        progress: Progress<'_>,
     ) -> Result<(), RunError> {
         let mut best = finalists(of_size);
         best.retain(|index| of_size[*index].served.keeps_up && of_size[*index].rounds > 1);
@@ -286,18 +287,14 @@ impl Question<'_> {
     }
 
     /// Makes all runs, of which none may fail.
-    fn all_of(
-        &self,
-        trials: Vec<Trial>,
-        progress: &(dyn Fn(&str) + Sync),
-    ) -> Result<Vec<Made>, RunError> {
+    fn all_of(&self, trials: Vec<Trial>, progress: Progress<'_>) -> Result<Vec<Made>, RunError> {
         self.make(&trials, progress)?.into_iter().collect()
     }
 
     fn make(
         &self,
         trials: &[Trial],
-        progress: &(dyn Fn(&str) + Sync),
+        progress: Progress<'_>,
     ) -> Result<Vec<Result<Made, RunError>>, RunError> {
         let mut cases = Vec::new();
         let mut failed = BTreeMap::new();

@@ -1,6 +1,7 @@
 //! Experiments that are stopped before their end.
 
 use imbrex_sim::experiment::{Experiment, Found, Outcome, Watch, execute};
+use imbrex_sim::progress::Step;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,12 +40,15 @@ fn all_stopped_after(runs: usize, experiments: &[&str]) -> (Vec<String>, Vec<Out
     let experiments = experiments.iter().map(parse).collect::<Result<Vec<_>, _>>();
     let experiments = experiments.expect("they are right");
     let (told, stop) = (Mutex::new(Vec::new()), AtomicBool::new(runs == 0));
-    let progress = |text: &str| {
+    let progress = |step: &Step<'_>| {
+        if step.name.is_none() {
+            return;
+        }
         let mut told = told.lock().expect("no holder panics");
-        told.push(text.to_string());
+        told.push(step.to_string());
         stop.store(told.len() == runs, Ordering::Relaxed);
     };
-    let watch = Watch { progress: &progress, stop: &stop };
+    let watch = Watch { progress: &progress, stop: &stop, finished: None };
     let outcomes = execute(&experiments, &[], None, 1, &watch).expect("it runs");
     (told.into_inner().expect("no holder panics"), outcomes)
 }
@@ -233,7 +237,8 @@ fn what_is_under_way_is_given_up() {
         let experiment = Experiment::parse("test.toml", &text, Path::new(""));
         let experiment = experiment.expect("it is right");
         let stop = AtomicBool::new(false);
-        let watch = Watch { progress: &|text| panic!("{text} was told"), stop: &stop };
+        let progress = |step: &Step<'_>| assert_eq!(step.name, None);
+        let watch = Watch { progress: &progress, stop: &stop, finished: None };
         let started = Instant::now();
         let outcomes = std::thread::scope(|scope| {
             scope.spawn(|| {

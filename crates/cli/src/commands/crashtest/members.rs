@@ -1,6 +1,8 @@
 //! `imbrex crashtest --members`: disks that were away, are others or were changed between two starts.
 
 use super::{emit, other_subject};
+use crate::args::QuietArgs;
+use crate::commands::telling::Telling;
 use crate::failure::Failure;
 use imbrex_core::planted::PlantedBug;
 pub use imbrex_sim::crashtest::members::campaign::Options;
@@ -29,10 +31,12 @@ pub fn run(
     seeds: Range<u64>,
     options: Options,
     jobs: usize,
-    as_json: bool,
+    (as_json, quiet): (bool, QuietArgs),
     more: &str,
 ) -> Result<ExitCode, Failure> {
-    let totals = run_seeds(subject, seeds.clone(), options, jobs);
+    let telling = Telling::new(quiet);
+    let totals = run_seeds(subject, seeds.clone(), options, jobs, &|step| telling.step(step));
+    drop(telling);
     let summary = Summary::new(&subject.name, seeds.end - seeds.start, &totals, more);
     match as_json {
         true => emit(&format!("{}\n", serde_json::to_string_pretty(&summary)?)),

@@ -1,6 +1,8 @@
 //! `imbrex crashtest --product`: members of an array that go in a phase of its life, or with the power.
 
 use super::{emit, stacks};
+use crate::args::QuietArgs;
+use crate::commands::telling::Telling;
 use crate::failure::Failure;
 use imbrex_core::planted::PlantedBug;
 pub use imbrex_sim::crashtest::product::campaign::Options;
@@ -45,10 +47,12 @@ pub fn run(
     seeds: Range<u64>,
     options: Options,
     jobs: usize,
-    as_json: bool,
+    (as_json, quiet): (bool, QuietArgs),
     more: &str,
 ) -> Result<ExitCode, Failure> {
-    let totals = run_seeds(stack, seeds, options, jobs);
+    let telling = Telling::new(quiet);
+    let totals = run_seeds(stack, seeds, options, jobs, &|step| telling.step(step));
+    drop(telling);
     let summary = Summary::new(stack.asked_as(), &totals, more);
     match as_json {
         true => emit(&format!("{}\n", serde_json::to_string_pretty(&summary)?)),

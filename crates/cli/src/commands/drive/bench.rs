@@ -1,12 +1,14 @@
 //! `imbrex drive bench`.
 
 use crate::args::BenchArgs;
-use crate::commands::console::{emit, progress};
+use crate::commands::console::emit;
 use crate::commands::outputs::check_file;
 use crate::commands::page_file::write_page;
+use crate::commands::telling::Telling;
 use crate::failure::Failure;
 use imbrex_report::TableStyle;
 use imbrex_sim::bench::{self, Alternative, BenchOptions, Row, Sensitivity};
+use imbrex_sim::progress::Step;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -26,7 +28,9 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
     if args.sensitivity || args.alternatives {
         return what_if(args, &options);
     }
-    let rows = bench::run(&options, &progress)?;
+    let telling = Telling::new(args.quiet);
+    let rows = bench::run(&options, &|step| telling.step(step))?;
+    drop(telling);
     if let Some(file) = &args.html {
         write_page(file, &Row::bench_page(&rows))?;
     }
@@ -44,6 +48,8 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
 fn what_if(args: &BenchArgs, options: &BenchOptions) -> Result<ExitCode, Failure> {
     let folder = std::env::temp_dir().join(format!("imbrex-what-if-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let telling = Telling::new(args.quiet);
+    let progress = |step: &Step<'_>| telling.step(step);
     let text = match args.alternatives {
         true => bench::alternatives(options, &folder, &progress).map(|found| match args.json {
             true => format!("{}\n", json!({"alternatives": found})),
@@ -54,6 +60,7 @@ fn what_if(args: &BenchArgs, options: &BenchOptions) -> Result<ExitCode, Failure
             false => Sensitivity::markdown(&found),
         }),
     };
+    drop(telling);
     // What is left behind there does no harm.
     let _ = std::fs::remove_dir_all(&folder);
     emit(&text?);

@@ -1,14 +1,17 @@
 //! What becomes of runs that a signal stops before all are made.
 
+use super::kept::Keeping;
 use crate::args::OutputArgs;
-use crate::commands::console::{complain, tell_progress};
+use crate::commands::console::complain;
 use crate::commands::outputs::TRACE_FILE;
 use crate::commands::outputs::jobs;
+use crate::commands::telling::Telling;
 use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_report::FORM_FILES;
 use imbrex_serve::signals::{STOPPED_EXIT_STATUS, set_on_signals};
 use imbrex_sim::experiment::{Experiment, Found, Left, Outcome, Watch, execute};
+use imbrex_sim::progress::Step;
 use imbrex_stack::Setting;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,20 +23,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Makes the runs of experiments, and keeps those that are finished when a signal stops them.
+/// Makes the runs of experiments, and gives those that are finished when a signal stops them. Each is kept
+/// when it ends, where somebody keeps them.
 pub fn execute_until_stopped(
     experiments: &[Experiment],
     settings: &[Setting],
     output: &OutputArgs,
+    keeping: Option<&Keeping>,
 ) -> Result<Vec<Outcome>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     set_on_signals(&stop, |_| Ok(()))?;
-    let watch = Watch { progress: &tell_progress, stop: &stop };
+    let telling = Telling::new(output.quiet);
+    let progress = |step: &Step<'_>| {
+        if let Some(keeping) = keeping {
+            keeping.tell(step, &telling);
+        }
+        telling.step(step);
+    };
+    let finished = keeping.map(|keeping| &keeping.runs);
+    let watch = Watch { progress: &progress, stop: &stop, finished };
     let jobs = jobs(output.jobs);
     let (has_ended, end) = channel();
     let outcomes = std::thread::scope(|scope| {
-        let stop = &stop;
-        scope.spawn(move || say_when_stopping(stop, &end));
+        let (stop, telling) = (&stop, &telling);
+        scope.spawn(move || say_when_stopping(stop, &end, telling));
         let outcomes = execute(experiments, settings, output.seed, jobs, &watch);
         drop(has_ended);
         outcomes
@@ -51,11 +64,11 @@ pub fn execute_until_stopped(
 const TOLD_WITHIN: Duration = Duration::from_millis(50);
 
 /// Says once that a signal has come. Giving up what is under way may take a moment.
-fn say_when_stopping(stop: &AtomicBool, end: &Receiver<()>) {
+fn say_when_stopping(stop: &AtomicBool, end: &Receiver<()>, telling: &Telling) {
     loop {
         let has_ended = end.recv_timeout(TOLD_WITHIN) != Err(RecvTimeoutError::Timeout);
         if stop.load(Ordering::Relaxed) {
-            return complain("stopping; a second signal ends the program at once");
+            return telling.complain("stopping; a second signal ends the program at once");
         }
         if has_ended {
             return;

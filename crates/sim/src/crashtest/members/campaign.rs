@@ -6,6 +6,7 @@ use super::lives::Lives;
 use crate::crashtest::campaign::{Failure, in_parallel, tries_to_find};
 use crate::crashtest::subject::{Member, Subject};
 use crate::crashtest::trial::Setting;
+use crate::progress::Progress;
 use imbrex_core::planted::PlantedBug;
 use imbrex_core::rng::Rng;
 use std::collections::HashSet;
@@ -198,9 +199,15 @@ pub fn run_seed(subject: &Subject, seed: u64, options: Options) -> Totals {
 }
 
 /// Runs seeds on several threads. The result does not depend on how many.
-pub fn run_seeds(subject: &Subject, seeds: Range<u64>, options: Options, jobs: usize) -> Totals {
+pub fn run_seeds(
+    subject: &Subject,
+    seeds: Range<u64>,
+    options: Options,
+    jobs: usize,
+    progress: Progress<'_>,
+) -> Totals {
     let mut totals = Totals::default();
-    let found = in_parallel(seeds, jobs, |seed| run_seed(subject, seed, options));
+    let found = in_parallel(seeds, jobs, progress, |seed| run_seed(subject, seed, options));
     found.into_iter().for_each(|one| totals.add(one));
     totals
 }

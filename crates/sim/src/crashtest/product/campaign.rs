@@ -9,6 +9,7 @@ use crate::crashtest::campaign::{Failure, in_parallel, tries_to_find};
 use crate::crashtest::image::Mode;
 use crate::crashtest::stacks::SearchedStack;
 use crate::crashtest::trial::{catching, is_slip};
+use crate::progress::Progress;
 use imbrex_core::planted::PlantedBug;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -162,9 +163,10 @@ pub fn run_seeds(
     seeds: Range<u64>,
     options: Options,
     jobs: usize,
+    progress: Progress<'_>,
 ) -> Totals {
     let mut totals = Totals::default();
-    let found = in_parallel(seeds, jobs, |seed| run_seed(stack, seed, options));
+    let found = in_parallel(seeds, jobs, progress, |seed| run_seed(stack, seed, options));
     found.into_iter().for_each(|one| totals.add(one));
     totals
 }

@@ -18,7 +18,7 @@ pub const STACKS: [&str; 2] = ["hwsr", "s-block"];
 fn lose_nothing(seeds: u64) {
     for name in STACKS {
         let subject = stacks::subject(name).expect("a stack");
-        let totals = run_seeds(&subject, 0..seeds, OPTIONS, JOBS);
+        let totals = run_seeds(&subject, 0..seeds, OPTIONS, JOBS, &|_| ());
         println!("{}", Summary::new(name, seeds, &totals, "").to_text());
         assert!(totals.failures.is_empty(), "{:?}", totals.failures);
         assert_eq!(totals.points, seeds * POINTS, "{name}");
@@ -66,7 +66,7 @@ fn survive_every_cut(longer: u64) {
     for name in STACKS {
         let subject = stacks::subject(name).expect("a stack");
         let workloads = workloads(&subject, 1, longer);
-        let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS);
+        let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS, &|_| ());
         assert!(totals.failures.is_empty(), "{name}: {:?}", totals.failures);
         assert!(totals.points > totals.windows, "{name}: {totals:?}");
     }

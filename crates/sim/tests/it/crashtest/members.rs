@@ -14,7 +14,7 @@ const CASES_TO_FIND_MAX: u64 = 500;
 fn campaign(name: &str, seeds: Range<u64>) -> Totals {
     let subject = stacks::subject(name).expect("a stack");
     let options = Options { cases: CASES, plant: None };
-    let totals = run_seeds(&subject, seeds.clone(), options, JOBS);
+    let totals = run_seeds(&subject, seeds.clone(), options, JOBS, &|_| ());
     let summary = Summary::new(name, seeds.end - seeds.start, &totals, "");
     println!("{}", summary.to_text());
     totals

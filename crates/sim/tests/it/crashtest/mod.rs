@@ -58,7 +58,7 @@ const BUGS_OF_THE_JOURNAL: [PlantedBug; 18] = [
 #[test]
 fn the_smallest_durable_layer_loses_nothing() {
     let subject = toy::subject();
-    let totals = run_seeds(&subject, 0..8, OPTIONS, JOBS);
+    let totals = run_seeds(&subject, 0..8, OPTIONS, JOBS, &|_| ());
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
     assert!(totals.by_mode.iter().all(|points| *points >= 8 * 50));
     assert!(totals.deep >= totals.points / 10);
@@ -97,7 +97,7 @@ fn the_zone_lru_buffer_loses_nothing() {
 
 fn loses_nothing(name: &str) {
     let subject = stacks::subject(name).expect("a stack");
-    let totals = run_seeds(&subject, SEEDS, OPTIONS, JOBS);
+    let totals = run_seeds(&subject, SEEDS, OPTIONS, JOBS, &|_| ());
     let summary = Summary::new(name, SEEDS.end, &totals, "");
     println!("{}", summary.to_text());
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
@@ -129,7 +129,7 @@ fn a_controller_that_holds_requests_loses_nothing_in_more_runs() {
 fn held_requests_lose_nothing(seeds: std::ops::Range<u64>) {
     let subject = stacks::subject("idler").expect("a stack");
     let runs = seeds.end - seeds.start;
-    let totals = run_seeds(&subject, seeds, OPTIONS, JOBS);
+    let totals = run_seeds(&subject, seeds, OPTIONS, JOBS, &|_| ());
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
     assert_eq!(totals.points, runs * POINTS);
     assert!(totals.deep >= totals.points / 10);
@@ -143,7 +143,7 @@ fn other_stacks_lose_nothing(seeds: std::ops::Range<u64>) {
     let others = ["pore", "idler", "zone-lru-buffer", "cmr-only"];
     for name in stacks::ready_made().filter(|name| !others.contains(name)) {
         let subject = stacks::subject(name).expect("a stack");
-        let totals = run_seeds(&subject, seeds.clone(), OPTIONS, JOBS);
+        let totals = run_seeds(&subject, seeds.clone(), OPTIONS, JOBS, &|_| ());
         assert!(totals.failures.is_empty(), "{name}: {:?}", totals.failures);
     }
 }
@@ -163,7 +163,7 @@ fn the_other_stacks_lose_nothing_in_more_runs() {
 #[ignore = "long: for the soak"]
 fn two_stacks_on_shared_disks_lose_nothing_in_many_runs() {
     let subject = stacks::subject("two-on-one").expect("a stack");
-    let totals = run_seeds(&subject, 100..140, OPTIONS, JOBS);
+    let totals = run_seeds(&subject, 100..140, OPTIONS, JOBS, &|_| ());
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
     assert_eq!(totals.points, 40 * POINTS);
     for run in &totals.runs {
@@ -311,7 +311,7 @@ fn an_error_at_any_call_of_a_stack_is_told() {
 fn short_workloads(longer: u64) {
     let subject = stacks::subject("pore").expect("a stack");
     let workloads = workloads(&subject, 2, longer);
-    let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS);
+    let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS, &|_| ());
     println!(
         "{} workloads, {} moments, {} of them with more pending writes, {} points, {} recoveries",
         totals.workloads, totals.windows, totals.windows_left_out, totals.points, totals.recoveries
@@ -334,7 +334,7 @@ fn more_short_workloads_on_the_pore_stack_survive_every_cut() {
 #[test]
 fn a_durable_cache_over_another_durable_layer_loses_nothing() {
     let subject = cache::subject();
-    let totals = run_seeds(&subject, 0..4, OPTIONS, JOBS);
+    let totals = run_seeds(&subject, 0..4, OPTIONS, JOBS, &|_| ());
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
     for run in &totals.runs {
         for journal in &run.journals {
@@ -369,7 +369,7 @@ fn bugs_planted_in_a_cache_are_found() {
 fn a_point_says_the_same_every_time() {
     let subject = toy::subject();
     let options = Options { plant: Some(PlantedBug::OldLocationReusedEarly), ..OPTIONS };
-    let totals = run_seeds(&subject, 3..5, options, JOBS);
+    let totals = run_seeds(&subject, 3..5, options, JOBS, &|_| ());
     for failure in &totals.failures {
         let steps = steps_of(&subject, failure.seed);
         let campaign = SeedCampaign::new(&subject, failure.seed, options, &steps);
@@ -385,7 +385,7 @@ fn a_point_says_the_same_every_time() {
 fn a_failure_is_made_small() {
     let subject = toy::subject();
     let options = Options { plant: Some(PlantedBug::FuaAsPlain), ..OPTIONS };
-    let totals = run_seeds(&subject, 0..1, options, JOBS);
+    let totals = run_seeds(&subject, 0..1, options, JOBS, &|_| ());
     let failure = &totals.failures[0];
     let shrunk = shrink(&subject, failure, options, steps_of(&subject, failure.seed));
     println!("{shrunk:#?}");
@@ -397,7 +397,7 @@ fn a_failure_is_made_small() {
 fn every_short_workload_survives_every_cut() {
     let subject = toy::subject();
     let workloads = workloads(&subject, 2, 300);
-    let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS);
+    let totals = run_short(&subject, &workloads, EXHAUSTIVE_PENDING_MAX, JOBS, &|_| ());
     println!("{totals:?}");
     assert!(totals.failures.is_empty(), "{:?}", totals.failures);
     assert_eq!(totals.workloads, 19 + 19 * 19 + 300);

@@ -41,7 +41,7 @@ fn cases_or(ordinary: u64) -> u64 {
 
 fn campaign(name: &str, seeds: std::ops::Range<u64>) -> Totals {
     let options = Options { cases: CASES, wrong: Wrong::default() };
-    let totals = run_seeds(&stack(name), seeds, options, JOBS);
+    let totals = run_seeds(&stack(name), seeds, options, JOBS, &|_| ());
     println!("{}", Summary::new(name, &totals, "").to_text());
     totals
 }
@@ -104,7 +104,7 @@ fn lives_that_once_failed_lose_nothing() {
     ];
     for (name, seed) in lives {
         let options = Options { cases: 12, wrong: Wrong::default() };
-        let totals = run_seeds(&stack(name), seed..seed + 1, options, JOBS);
+        let totals = run_seeds(&stack(name), seed..seed + 1, options, JOBS, &|_| ());
         let failures: Vec<_> = totals.failures.iter().map(|it| &it.what).collect();
         assert!(failures.is_empty(), "{name}, seed {seed}: {failures:#?}");
     }

@@ -1,0 +1,107 @@
+//! How long work shows itself on standard error: a bar on a terminal, else a line for each piece that has ended.
+
+use super::console::{complain, write_remark};
+use crate::args::QuietArgs;
+use imbrex_sim::progress::Step;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// Before the first piece has ended nobody knows how long one takes.
+const AT_FIRST: &str = "  {bar:20} {pos} of {len}, {percent} %  {wide_msg}";
+const LATER: &str = "  {bar:20} {pos} of {len}, {percent} %, {eta} left  {wide_msg}";
+
+/// How often the time that is left is drawn anew.
+const DRAWN_EVERY: Duration = Duration::from_millis(500);
+
+/// Tells how far long work has come, until it is dropped.
+pub struct Telling {
+    how: How,
+}
+
+enum How {
+    Quiet,
+    Lines,
+    Bar(ProgressBar),
+}
+
+impl Telling {
+    /// On standard error.
+    pub fn new(args: QuietArgs) -> Telling {
+        let how = match (args.quiet, std::io::stderr().is_terminal()) {
+            (true, _) => How::Quiet,
+            (false, false) => How::Lines,
+            (false, true) => How::Bar(bar()),
+        };
+        Telling { how }
+    }
+
+    /// The same for pieces that are too many and too short for a line each.
+    pub fn of_small_pieces(args: QuietArgs) -> Telling {
+        let telling = Telling::new(args);
+        match telling.how {
+            How::Lines => Telling { how: How::Quiet },
+            _ => telling,
+        }
+    }
+
+    /// Tells of the beginning of the work, or of a piece that has ended.
+    pub fn step(&self, step: &Step<'_>) {
+        match (&self.how, step.name) {
+            (How::Quiet, _) => {}
+            (How::Lines, None) if step.done == 0 => {}
+            (How::Lines, None) => write_remark(&format!("  done before: {step}")),
+            (How::Lines, Some(_)) => write_remark(&format!("  done: {step}")),
+            (How::Bar(bar), None) => {
+                bar.set_style(style(AT_FIRST));
+                bar.set_position(step.done as u64);
+                bar.set_length(step.total as u64);
+                // What was done before took no time.
+                bar.reset_eta();
+                bar.enable_steady_tick(DRAWN_EVERY);
+            }
+            (How::Bar(bar), Some(name)) => {
+                // Another thread may have told of a later piece already.
+                bar.set_position(bar.position().max(step.done as u64));
+                bar.set_style(style(LATER));
+                bar.set_message(name.to_string());
+            }
+        }
+    }
+
+    /// Says something that is no error.
+    pub fn remark(&self, message: &str) {
+        match self.how {
+            How::Quiet => {}
+            _ => self.beside_the_bar(|| write_remark(message)),
+        }
+    }
+
+    /// Says what is wrong, to those too who want no progress.
+    pub fn complain(&self, message: &str) {
+        self.beside_the_bar(|| complain(message));
+    }
+
+    fn beside_the_bar(&self, say: impl FnOnce()) {
+        match &self.how {
+            How::Bar(bar) => bar.suspend(say),
+            _ => say(),
+        }
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        if let How::Bar(bar) = &self.how {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar() -> ProgressBar {
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style(AT_FIRST))
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("a template")
+}
