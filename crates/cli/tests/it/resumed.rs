@@ -434,3 +434,37 @@ fn a_disk_that_is_full_leaves_the_results_of_before() {
     assert!(!error.contains("partial"), "{error}");
     assert!(files(&folder.join("out")) == before, "nothing half written, and nothing new");
 }
+
+/// What comes back from a file is what was found, of layers of every kind: else it would be made again.
+#[test]
+fn runs_of_all_kinds_of_stacks_are_kept() {
+    let folder = folder();
+    let folder = folder.path();
+    let systems = [
+        "pore",
+        "ride",
+        "hwsr",
+        "s-block",
+        "hdd",
+        "spanned",
+        "raid1",
+        "raid5",
+        "raid4smr",
+        "split",
+        "host-aware",
+        "idler",
+        "idler-buffer",
+        "cmr-buffer",
+    ];
+    let (start, _) = EXPERIMENT.split_once("[sweep]").expect("a sweep");
+    let all = start.replace("[\"cmr-only\", \"lru\"]", &format!("{systems:?}"));
+    // Arrays have the size of their disks.
+    let all = all.replace("size = \"8 GiB\"\n", "");
+    fs::write(folder.join("small.toml"), all).expect("a file");
+    let runs = 2 * systems.len();
+    kill_after(folder, &format!("{RUN} cut"), runs);
+    let told = said(folder, &format!("{RUN} cut --resume"));
+    assert_eq!(told[0], format!("  done before: {runs} of {}", 3 * systems.len()));
+    said(folder, &format!("{RUN} whole"));
+    assert_same(&folder.join("whole"), &folder.join("cut"));
+}
