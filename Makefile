@@ -27,14 +27,20 @@ build: rust ## compile the release binary, target/release/imbrex
 PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-install: build ## install under PREFIX (/usr/local): the program, manual pages, completions of shells
+UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
+EXAMPLES = $(SHARE)/doc/imbrex/examples
+
+install: build ## install under PREFIX (/usr/local): the program, manual pages, completions, systemd units
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" \
-	  "$(SHARE)/fish/vendor_completions.d"
+	  "$(SHARE)/fish/vendor_completions.d" "$(UNITS)" "$(EXAMPLES)"
 	install -s -m 755 $(IMBREX) "$(DESTDIR)$(PREFIX)/bin/imbrex"
 	$(IMBREX) completions bash > "$(SHARE)/bash-completion/completions/imbrex"
 	$(IMBREX) completions zsh > "$(SHARE)/zsh/site-functions/_imbrex"
 	$(IMBREX) completions fish > "$(SHARE)/fish/vendor_completions.d/imbrex.fish"
 	$(IMBREX) completions --man "$(SHARE)/man/man1"
+	sed 's,/usr/bin/imbrex,$(PREFIX)/bin/imbrex,' systemd/imbrex-serve@.service > "$(UNITS)/imbrex-serve@.service"
+	install -m 644 systemd/imbrex-nbd@.service "$(UNITS)"
+	install -m 644 systemd/srv-disk.mount "$(EXAMPLES)"
 
 demo: build ## replay a recorded workload through all stacks but the archives; writes results/demo/report.html
 	$(IMBREX) compare --trace $(DEMO_TRACE) --systems all --out $(DEMO_OUT)
