@@ -9,7 +9,7 @@ DEMO_TRACE ?= workloads/pgbench.imbrex.xz
 DEMO_OUT ?= results/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint bench bench-serve soak build install clean rust
+.PHONY: help demo test fmt lint bench bench-serve soak build install deb clean rust
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -41,6 +41,11 @@ install: build ## install under PREFIX (/usr/local): the program, manual pages, 
 	sed 's,/usr/bin/imbrex,$(PREFIX)/bin/imbrex,' systemd/imbrex-serve@.service > "$(UNITS)/imbrex-serve@.service"
 	install -m 644 systemd/imbrex-nbd@.service "$(UNITS)"
 	install -m 644 systemd/srv-disk.mount "$(EXAMPLES)"
+
+DEB_OUT ?= target/debian
+
+deb: build ## build a Debian package of what `make install` installs, in target/debian (needs dpkg-dev)
+	@MAKE="$(MAKE)" scripts/debian-package.sh "$(abspath $(IMBREX))" "$(abspath $(DEB_OUT))"
 
 demo: build ## replay a recorded workload through all stacks but the archives; writes results/demo/report.html
 	$(IMBREX) compare --trace $(DEMO_TRACE) --systems all --out $(DEMO_OUT)
