@@ -9,7 +9,7 @@ DEMO_TRACE ?= workloads/pgbench.imbrex.xz
 DEMO_OUT ?= results/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint bench bench-serve soak build install clean rust
+.PHONY: help demo test fmt lint bench bench-serve soak build install deb clean rust
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -27,14 +27,25 @@ build: rust ## compile the release binary, target/release/imbrex
 PREFIX ?= /usr/local
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-install: build ## install under PREFIX (/usr/local): the program, manual pages, completions of shells
+UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
+EXAMPLES = $(SHARE)/doc/imbrex/examples
+
+install: build ## install under PREFIX (/usr/local): the program, manual pages, completions, systemd units
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" \
-	  "$(SHARE)/fish/vendor_completions.d"
+	  "$(SHARE)/fish/vendor_completions.d" "$(UNITS)" "$(EXAMPLES)"
 	install -s -m 755 $(IMBREX) "$(DESTDIR)$(PREFIX)/bin/imbrex"
 	$(IMBREX) completions bash > "$(SHARE)/bash-completion/completions/imbrex"
 	$(IMBREX) completions zsh > "$(SHARE)/zsh/site-functions/_imbrex"
 	$(IMBREX) completions fish > "$(SHARE)/fish/vendor_completions.d/imbrex.fish"
 	$(IMBREX) completions --man "$(SHARE)/man/man1"
+	sed 's,/usr/bin/imbrex,$(PREFIX)/bin/imbrex,' systemd/imbrex-serve@.service > "$(UNITS)/imbrex-serve@.service"
+	install -m 644 systemd/imbrex-nbd@.service "$(UNITS)"
+	install -m 644 systemd/srv-disk.mount "$(EXAMPLES)"
+
+DEB_OUT ?= target/debian
+
+deb: build ## build a Debian package of what `make install` installs, in target/debian (needs dpkg-dev)
+	@MAKE="$(MAKE)" scripts/debian-package.sh "$(abspath $(IMBREX))" "$(abspath $(DEB_OUT))"
 
 demo: build ## replay a recorded workload through all stacks but the archives; writes results/demo/report.html
 	$(IMBREX) compare --trace $(DEMO_TRACE) --systems all --out $(DEMO_OUT)

@@ -7,7 +7,7 @@ set -eu
 pairs="fio:fio nbdkit:nbdkit nbdinfo:libnbd-bin nbdcopy:libnbd-bin nbdfuse:libnbd-bin
 mkfs.ext4:e2fsprogs e2fsck:e2fsprogs fusermount3:fuse3 fuse2fs:fuse2fs qemu-io:qemu-utils
 mkfs.xfs:xfsprogs sqlite3:sqlite3 strace:strace valgrind:valgrind
-chromium:chromium"
+chromium:chromium systemd-analyze:systemd dpkg-shlibdeps:dpkg-dev"
 
 PATH="$PATH:/usr/sbin:/sbin"
 

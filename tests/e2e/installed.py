@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`make install` puts a stripped program, manual pages and completions under a prefix. The program runs from there, bash
-completes with what was installed, and the manual pages can be read."""
+"""`make install` puts a stripped program, manual pages, completions and systemd units under a prefix. The program runs from
+there, bash completes with what was installed, the manual pages can be read, and the unit starts the program of the prefix."""
 
 import pathlib
 import subprocess
@@ -24,5 +24,7 @@ completed = subprocess.run(["bash", "-c", script], capture_output=True, text=Tru
 assert "compare" in completed, completed
 for file in ("zsh/site-functions/_imbrex", "fish/vendor_completions.d/imbrex.fish"):
     assert "compare" in (into / "usr/share" / file).read_text()
+unit = (into / "usr/lib/systemd/system/imbrex-serve@.service").read_text()
+assert "\nExecStart=/usr/bin/imbrex serve " in unit, unit
 page = (into / "usr/share/man/man1/imbrex-compare.1").read_text()
 assert ".SH SYNOPSIS" in page and "imbrex compare \\-\\-trace" in page, page[:400]

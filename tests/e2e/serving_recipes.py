@@ -11,6 +11,7 @@ LEFT_OUT = {
     "On real disks": "block devices to spare",
     "As root": "the kernel module of NBD",
     "In a virtual machine": "a virtual machine",
+    "Under systemd": "a machine that systemd has started; systemd_units.py plays it",
 }
 
 os.environ["PATH"] += ":/usr/sbin:/sbin"
