@@ -64,7 +64,10 @@ fn the_keys_scripts_rely_on_are_there() {
     covered(&contract, &report, "report");
     assert_eq!(report["schema"], "imbrex.report/1");
     assert_eq!(keys(&report["runs"][6]["io_time_s"]), ["smr", "ssd", "total"]);
-    assert_eq!(keys(&report["runs"][6]["response_ms"]), ["max", "mean", "p50", "p99", "p99_9", "p99_99"]);
+    assert_eq!(
+        keys(&report["runs"][6]["response_ms"]),
+        ["max", "mean", "p50", "p99", "p99_9", "p99_99"]
+    );
     let cmr = &report["runs"][0];
     let undefined = json!({"evicted": null, "cache_in": null, "host": null});
     assert_eq!(cmr["write_amplification"], undefined, "no bands, no band write amplification");
