@@ -11,6 +11,7 @@ pub mod fit;
 pub mod progress;
 pub mod reliability;
 pub mod replay;
+mod rows;
 pub mod simulation;
 pub mod verdict;
 pub mod workload_page;

@@ -8,7 +8,7 @@ use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
-use imbrex_sim::experiment::{Bound, BoundOptions, Case, Kept, Task, Workload};
+use imbrex_sim::experiment::{Bound, BoundOptions, Case, Task, Workload};
 use imbrex_sim::replay::{Placement, ReplayOptions};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -18,15 +18,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
     if args.drive_scale == 0 {
         return Err("--drive-scale 0: accepted: 1 or more".into());
     }
-    let workload = Workload {
-        path: args.trace.clone(),
-        options: args.read.options()?,
-        limit: args.limit,
-        repeat: 1,
-        new_blocks: false,
-        combined: None,
-        kept: Kept::default(),
-    };
+    let workload = Workload::of_trace(&args.trace, args.read.options()?, args.limit);
     let set = settings(args)?;
     let mut config = stack_with_settings(&args.system, &set)?;
     if let Some(size) = &args.size {

@@ -9,7 +9,7 @@ use crate::args::{FitArg, VerdictArgs};
 use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_drives::shell_word;
-use imbrex_sim::experiment::{Kept, Workload};
+use imbrex_sim::experiment::Workload;
 use imbrex_sim::replay::Placement;
 use imbrex_sim::verdict::{DRIVES_DEFAULT, Question};
 use imbrex_traces::BlockRule;
@@ -19,15 +19,7 @@ use serde_json::json;
 pub fn run(args: &VerdictArgs) -> Result<(), Failure> {
     let out = args.out.as_deref();
     let files = out.map(|folder| DocumentFiles::in_folder(folder, "verdict")).transpose()?;
-    let workload = Workload {
-        path: args.trace.clone(),
-        options: args.read.options()?,
-        limit: args.limit,
-        repeat: 1,
-        new_blocks: false,
-        combined: None,
-        kept: Kept::default(),
-    };
+    let workload = Workload::of_trace(&args.trace, args.read.options()?, args.limit);
     if workload.is_stream() {
         return Err(
             "`-`: a verdict reads the trace several times, which standard input does not allow: \

@@ -3,19 +3,15 @@
 use crate::args::{FitArg, WorkloadArgs};
 use crate::failure::Failure;
 use imbrex_report::{Dependencies, Due, ReplayMode};
-use imbrex_sim::experiment::{Kept, Wanted, Workload};
+use imbrex_sim::experiment::{Wanted, Workload};
 use imbrex_sim::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 
 /// The workload, the way it is replayed, and what keeps the records in memory that a first pass has decoded.
 pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted), Failure> {
     let workload = Workload {
-        path: args.trace.clone(),
-        options: args.read.options()?,
-        limit: args.limit,
         repeat: args.repeat,
         new_blocks: args.new_blocks,
-        combined: None,
-        kept: Kept::default(),
+        ..Workload::of_trace(&args.trace, args.read.options()?, args.limit)
     };
     if args.repeat > 1 && workload.is_stream() {
         return Err(format!(

@@ -72,15 +72,21 @@ impl Rounds {
         self.captured.as_ref().map(|captured| captured.response_times())
     }
 
-    fn next_of_round(&mut self) -> Option<Result<TraceRecord, TraceError>> {
+    /// The next record of this round, as the trace has it.
+    #[inline]
+    fn next_as_it_is(&mut self) -> Option<Result<TraceRecord, TraceError>> {
         self.left_in_round = self.left_in_round.checked_sub(1)?;
         let record = self.records.next()?;
-        Some(record.map(|record| {
+        if let Ok(TraceRecord { response_ns: Some(response_ns), .. }) = record {
+            let new = || Box::new(LatencyHistogram::new());
+            self.captured.get_or_insert_with(new).record(response_ns);
+        }
+        Some(record)
+    }
+
+    fn next_of_round(&mut self) -> Option<Result<TraceRecord, TraceError>> {
+        Some(self.next_as_it_is()?.map(|record| {
             self.times.add(record.time_ns);
-            if let Some(response_ns) = record.response_ns {
-                let new = || Box::new(LatencyHistogram::new());
-                self.captured.get_or_insert_with(new).record(response_ns);
-            }
             let end_bytes = record.offset_bytes.saturating_add(record.length_bytes);
             self.end_bytes = self.end_bytes.max(end_bytes);
             TraceRecord {
@@ -90,21 +96,9 @@ impl Rounds {
             }
         }))
     }
-}
 
-/// The records from the start. Those in memory end where the workload does.
-fn open(workload: &Workload, limit: Option<u64>, stop: &AtomicBool) -> Result<Records, TraceError> {
-    match limit == workload.limit {
-        true => workload.records_again(stop),
-        false => Ok(Records::Read(Box::new(workload.records()?))),
-    }
-}
-
-impl Iterator for Rounds {
-    type Item = Result<TraceRecord, TraceError>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The next record of several rounds.
+    fn next_of_all(&mut self) -> Option<Result<TraceRecord, TraceError>> {
         loop {
             if let Some(record) = self.next_of_round() {
                 return Some(record);
@@ -125,6 +119,27 @@ impl Iterator for Rounds {
                 Ok(records) => self.records = records,
                 Err(error) => return Some(Err(error)),
             }
+        }
+    }
+}
+
+/// The records from the start. Those in memory end where the workload does.
+fn open(workload: &Workload, limit: Option<u64>, stop: &AtomicBool) -> Result<Records, TraceError> {
+    match limit == workload.limit {
+        true => workload.records_again(stop),
+        false => Ok(Records::Read(Box::new(workload.records()?))),
+    }
+}
+
+impl Iterator for Rounds {
+    type Item = Result<TraceRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.workload.repeat {
+            // Nothing to remember of a trace that is taken once.
+            0 | 1 => self.next_as_it_is(),
+            _ => self.next_of_all(),
         }
     }
 }

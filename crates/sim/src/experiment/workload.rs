@@ -36,6 +36,19 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// A trace, once.
+    pub fn of_trace(path: &str, options: ReadOptions, limit: Option<u64>) -> Workload {
+        Workload {
+            path: path.to_string(),
+            options,
+            limit,
+            repeat: 1,
+            new_blocks: false,
+            combined: None,
+            kept: Kept::default(),
+        }
+    }
+
     /// The records from the start.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::draws::{Drawn, Estimate};
 use super::input::YEAR_H;
 use super::study::{Case, Figures, Reliability};
-use comfy_table::{CellAlignment, Table, presets};
+use crate::rows::{Rows, in_columns, in_page};
 use imbrex_report::page::{escape, plain_document, svg};
 use std::fmt::Write;
 
@@ -11,7 +11,6 @@ const MISSING: &str = "missing disks";
 const OR_ERROR: &str = "or a read error";
 
 /// A table: its head, then its rows. The first column says what the others are of.
-type Rows = Vec<Vec<String>>;
 
 fn years(hours: f64) -> String {
     match hours / YEAR_H {
@@ -168,10 +167,10 @@ impl Reliability {
         let mut text = self.head().join("\n") + "\n";
         for case in &self.cases {
             let _ = write!(text, "\n{}\n\n", self.case_head(case).join("\n"));
-            let _ = writeln!(text, "{}\n", in_columns(&self.exact(case)));
+            let _ = writeln!(text, "{}\n", in_columns(&self.exact(case), 1));
             let drawn =
                 format!("Drawn, in {} years, lives by Weibull with the same mean:", self.years);
-            let _ = writeln!(text, "{drawn}\n{}\n", in_columns(&self.drawn(case)));
+            let _ = writeln!(text, "{drawn}\n{}\n", in_columns(&self.drawn(case), 1));
             let _ = writeln!(text, "{}", self.why_it_misleads(case));
         }
         text
@@ -188,39 +187,17 @@ impl Reliability {
             let _ = writeln!(body, "<section><h2>{}</h2><p>{}</p>", escape(name), escape(error));
             curves(case, self.years, &mut body);
             body.push_str(&bars(case));
-            body.push_str(&in_page(&self.exact(case)));
+            in_page("Exact", &self.exact(case), &mut body);
             let _ = writeln!(
                 body,
                 "<p>Drawn, in {} years, lives by Weibull with the same mean:</p>",
                 self.years
             );
-            body.push_str(&in_page(&self.drawn(case)));
+            in_page("Drawn", &self.drawn(case), &mut body);
             let _ = writeln!(body, "<p>{}</p></section>", escape(&self.why_it_misleads(case)));
         }
         plain_document(title, &body)
     }
-}
-
-fn in_columns(rows: &Rows) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
-}
-
-fn in_page(rows: &Rows) -> String {
-    let mut page = String::from("<div class=\"scroll\"><table>\n");
-    for (at, row) in rows.iter().enumerate() {
-        let cell = if at == 0 { "th" } else { "td" };
-        let cells = row.iter().map(|text| format!("<{cell}>{}</{cell}>", escape(text)));
-        let _ = writeln!(page, "<tr>{}</tr>", cells.collect::<String>());
-    }
-    page + "</table></div>\n"
 }
 
 /// The probability of a loss over the years, on a scale of powers of ten.

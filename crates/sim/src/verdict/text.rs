@@ -3,13 +3,10 @@
 use super::cache::{Advice, CacheTrial};
 use super::drive::{Cleaning, DriveVerdict, Outcome, Over, mib_per_s};
 use super::question::Verdict;
-use comfy_table::{CellAlignment, Table, presets};
+use crate::rows::{Rows, in_columns, in_page};
 use imbrex_report::format::{bytes, count, duration, number, optional, percent, wrapped};
-use imbrex_report::page::{escape, open_scroll, open_section, plain_document};
+use imbrex_report::page::{escape, open_section, plain_document};
 use std::fmt::Write;
-
-/// Rows of a table, its header first.
-type Rows = Vec<Vec<String>>;
 
 const DRIVE_HEADER: [&str; 10] = [
     "drive",
@@ -291,7 +288,7 @@ impl Verdict {
         for line in self.head() {
             text.push_str(&wrapped(&line));
         }
-        let _ = writeln!(text, "\n{}", in_columns(&self.drive_rows()));
+        let _ = writeln!(text, "\n{}\n", in_columns(&self.drive_rows(), 2));
         for note in self.notes() {
             text.push_str(&wrapped(&note));
         }
@@ -303,7 +300,7 @@ impl Verdict {
             }
         }
         if let Some(advice) = &self.advice {
-            let _ = writeln!(text, "\n{}", in_columns(&self.cache_rows()));
+            let _ = writeln!(text, "\n{}\n", in_columns(&self.cache_rows(), 3));
             for note in self.cache_notes() {
                 text.push_str(&wrapped(&note));
             }
@@ -365,29 +362,6 @@ impl Verdict {
 fn upper(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().to_string() + chars.as_str())
-}
-
-fn in_columns(rows: &Rows) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n") + "\n"
-}
-
-fn in_page(label: &str, rows: &Rows, body: &mut String) {
-    open_scroll(label, body);
-    body.push_str("<table>\n");
-    for (at, row) in rows.iter().enumerate() {
-        let cell = if at == 0 { "th" } else { "td" };
-        let cells = row.iter().map(|text| format!("<{cell}>{}</{cell}>", escape(text)));
-        let _ = writeln!(body, "<tr>{}</tr>", cells.collect::<String>());
-    }
-    body.push_str("</table></div>\n");
 }
 
 fn commands_in_page(commands: &[&str], body: &mut String) {

@@ -5,7 +5,7 @@ use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::engine::Engine;
 use imbrex_core::map::BandTable;
 use imbrex_report::{Recorder, ReplayMode, Report};
-use imbrex_sim::experiment::{Batch, Case, Kept, Workload};
+use imbrex_sim::experiment::{Batch, Case, Workload};
 use imbrex_sim::replay::{Fit, Placement, ReplayOptions, Replayer};
 use imbrex_sim::simulation::VirtualClock;
 use imbrex_stack::{BuildOptions, Plan, Setting, StackConfig};
@@ -70,15 +70,7 @@ pub fn stack(name: &str, settings: &[&str]) -> StackConfig {
 
 /// A trace file or `synthetic:RECIPE/SCALE`.
 pub fn workload(path: &str) -> Workload {
-    Workload {
-        path: path.to_string(),
-        options: ReadOptions::default(),
-        limit: None,
-        repeat: 1,
-        new_blocks: false,
-        combined: None,
-        kept: Kept::default(),
-    }
+    Workload::of_trace(path, ReadOptions::default(), None)
 }
 
 /// Its records.

@@ -7,7 +7,7 @@ use imbrex_drives::Drive;
 use imbrex_sim::analysis::movement::{
     Model, ModelMovement, MovementSettings, TraceMovement, trace_movement,
 };
-use imbrex_sim::experiment::{Kept, Workload};
+use imbrex_sim::experiment::Workload;
 
 /// Says how far a trace moves the heads of the models.
 pub fn run(args: &MovementArgs) -> Result<(), Failure> {
@@ -24,15 +24,7 @@ pub fn run(args: &MovementArgs) -> Result<(), Failure> {
         first_write: readings.first_write,
         write_unit: readings.write_unit,
     };
-    let workload = Workload {
-        path: args.path.clone(),
-        options: args.read.options()?,
-        limit: args.limit,
-        repeat: 1,
-        new_blocks: false,
-        combined: None,
-        kept: Kept::default(),
-    };
+    let workload = Workload::of_trace(&args.path, args.read.options()?, args.limit);
     let drive = args.time.as_deref().map(Drive::open).transpose()?;
     let movement = trace_movement(&workload, readings.blocks, &models, settings, drive.as_ref())?;
     match args.json {
