@@ -73,15 +73,23 @@ impl Rounds {
     }
 
     /// The next record of this round, as the trace has it.
-    #[inline]
+    #[inline(always)]
     fn next_as_it_is(&mut self) -> Option<Result<TraceRecord, TraceError>> {
-        self.left_in_round = self.left_in_round.checked_sub(1)?;
-        let record = self.records.next()?;
-        if let Ok(TraceRecord { response_ns: Some(response_ns), .. }) = record {
-            let new = || Box::new(LatencyHistogram::new());
-            self.captured.get_or_insert_with(new).record(response_ns);
+        if self.left_in_round == 0 {
+            return None;
         }
-        Some(record)
+        self.left_in_round -= 1;
+        let record = self.records.next();
+        if let Some(Ok(TraceRecord { response_ns: Some(response_ns), .. })) = &record {
+            self.capture(*response_ns);
+        }
+        record
+    }
+
+    #[cold]
+    fn capture(&mut self, response_ns: u64) {
+        let new = || Box::new(LatencyHistogram::new());
+        self.captured.get_or_insert_with(new).record(response_ns);
     }
 
     fn next_of_round(&mut self) -> Option<Result<TraceRecord, TraceError>> {
