@@ -69,7 +69,15 @@ impl SumSeries {
         Series { bucket_s: self.buckets.width_ns as f64 / NS_PER_S, values }
     }
 
+    #[inline]
     fn reach(&mut self, at_ns: u64) {
+        if !self.buckets.reach(at_ns) {
+            self.widen(at_ns);
+        }
+    }
+
+    #[cold]
+    fn widen(&mut self, at_ns: u64) {
         while !self.buckets.reach(at_ns) {
             halve(&mut self.sums, |a, b| a + b);
             self.buckets.width_ns *= 2;
@@ -125,7 +133,15 @@ impl GreatestSeries {
         Series { bucket_s: self.buckets.width_ns as f64 / NS_PER_S, values }
     }
 
+    #[inline]
     fn reach(&mut self, at_ns: u64) {
+        if !self.buckets.reach(at_ns) {
+            self.widen(at_ns);
+        }
+    }
+
+    #[cold]
+    fn widen(&mut self, at_ns: u64) {
         while !self.buckets.reach(at_ns) {
             halve(&mut self.greatest, |a, b| a.max(b));
             self.buckets.width_ns *= 2;
