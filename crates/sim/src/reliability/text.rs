@@ -10,8 +10,6 @@ use std::fmt::Write;
 const MISSING: &str = "missing disks";
 const OR_ERROR: &str = "or a read error";
 
-/// A table: its head, then its rows. The first column says what the others are of.
-
 fn years(hours: f64) -> String {
     match hours / YEAR_H {
         few if few < 1.0 => format!("{hours:.2} h"),
