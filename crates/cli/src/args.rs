@@ -9,6 +9,7 @@ mod drive;
 mod examples;
 mod experiments;
 mod place;
+mod placed_trace;
 mod read;
 mod reliability;
 mod trace;
@@ -22,6 +23,7 @@ pub use drive::{BenchArgs, DriveCommand, FioArgs, FitArgs};
 pub use examples::command;
 pub use experiments::{ReproduceArgs, RunArgs};
 pub use place::PlaceArgs;
+pub use placed_trace::PlacedTraceArgs;
 pub use read::ReadArgs;
 pub use reliability::ReliabilityArgs;
 pub use trace::{

@@ -1,17 +1,16 @@
 //! Arguments of `bound`.
 
-use super::trace::named;
-use super::{FitArg, ReadArgs};
+use super::placed_trace::PlacedTraceArgs;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use imbrex_sim::analysis::bound::{CELLS_DEFAULT, CELLS_MAX};
-use imbrex_traces::BlockRule;
 
 /// Arguments of `bound`.
 #[derive(Debug, Args)]
 pub struct BoundArgs {
-    /// Trace file (any known format and compression), or `synthetic:RECIPE[/SCALE]`
-    pub trace: String,
+    /// The trace.
+    #[command(flatten)]
+    pub placed: PlacedTraceArgs,
     /// The stack whose bands, log and cache are meant, as for `compare`
     #[arg(long, value_name = "NAME", default_value = "pore")]
     pub system: String,
@@ -36,18 +35,6 @@ pub struct BoundArgs {
         value_parser = RangedU64ValueParser::<u32>::new().range(1..=u64::from(CELLS_MAX))
     )]
     pub cells: u32,
-    /// How to read the trace.
-    #[command(flatten)]
-    pub read: ReadArgs,
-    /// Stop after this many records
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
-    pub limit: Option<u64>,
-    /// What to do with addresses beyond the device
-    #[arg(long, value_enum)]
-    pub fit: Option<FitArg>,
-    /// Which blocks of 4 KiB a request has: cover (all it touches) or size (as many as its size fills)
-    #[arg(long, value_name = "RULE", default_value = "cover", value_parser = named::<BlockRule>)]
-    pub blocks: BlockRule,
     /// Set a key of a node
     #[arg(long, value_name = "NODE.KEY=VALUE")]
     pub set: Vec<String>,

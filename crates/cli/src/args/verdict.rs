@@ -1,31 +1,19 @@
 //! Arguments of `verdict`.
 
+use super::QuietArgs;
 use super::cache_sizes::CacheSizes;
-use super::trace::named;
-use super::{FitArg, QuietArgs, ReadArgs};
+use super::placed_trace::PlacedTraceArgs;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use imbrex_sim::verdict::{CACHE_SIZES_DEFAULT, REQUESTS_MAX_DEFAULT};
-use imbrex_traces::BlockRule;
 use std::path::PathBuf;
 
 /// Arguments of `verdict`.
 #[derive(Debug, Args)]
 pub struct VerdictArgs {
-    /// Trace file (any known format and compression), or `synthetic:RECIPE[/SCALE]`
-    pub trace: String,
-    /// How to read it.
+    /// The trace.
     #[command(flatten)]
-    pub read: ReadArgs,
-    /// Stop after this many records
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
-    pub limit: Option<u64>,
-    /// What to do with addresses beyond a device
-    #[arg(long, value_enum)]
-    pub fit: Option<FitArg>,
-    /// Which blocks of 4 KiB a request has: cover (all it touches) or size (as many as its size fills)
-    #[arg(long, value_name = "RULE", default_value = "cover", value_parser = named::<BlockRule>)]
-    pub blocks: BlockRule,
+    pub placed: PlacedTraceArgs,
     /// A drive to look at, of the library or a drive file; may be given several times. When none is, one
     /// conventional drive and those that clean by themselves
     #[arg(long, value_name = "DRIVE")]

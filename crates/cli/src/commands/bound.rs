@@ -2,14 +2,14 @@
 
 use super::console::emit;
 use super::stack::stack_with_settings;
-use super::workload::fit_of;
+use super::workload::placed_trace;
 use crate::args::BoundArgs;
 use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
-use imbrex_sim::experiment::{Bound, BoundOptions, Case, Task, Workload};
-use imbrex_sim::replay::{Placement, ReplayOptions};
+use imbrex_sim::experiment::{Bound, BoundOptions, Case, Task};
+use imbrex_sim::replay::ReplayOptions;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
     if args.drive_scale == 0 {
         return Err("--drive-scale 0: accepted: 1 or more".into());
     }
-    let workload = Workload::of_trace(&args.trace, args.read.options()?, args.limit);
     let set = settings(args)?;
     let mut config = stack_with_settings(&args.system, &set)?;
     if let Some(size) = &args.size {
         config.size = Some(Size(parse_size(size)?));
     }
+    let (workload, placement) = placed_trace(&args.placed)?;
     let replay = ReplayOptions {
         mode: ReplayMode::ClosedLoop { depth: 1 },
-        limit: args.limit,
+        limit: args.placed.limit,
         drop_reads: args.write_only,
-        placement: Placement { fit: fit_of(args.fit, &workload)?, blocks: args.blocks },
+        placement,
     };
     let case = Case {
         config,

@@ -4,13 +4,11 @@ use super::console::emit;
 use super::outputs::jobs;
 use super::page_file::DocumentFiles;
 use super::telling::Telling;
-use super::workload::fit_of;
-use crate::args::{FitArg, VerdictArgs};
+use super::workload::placed_trace;
+use crate::args::{FitArg, PlacedTraceArgs, VerdictArgs};
 use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_drives::shell_word;
-use imbrex_sim::experiment::Workload;
-use imbrex_sim::replay::Placement;
 use imbrex_sim::verdict::{DRIVES_DEFAULT, Question};
 use imbrex_traces::BlockRule;
 use serde_json::json;
@@ -19,19 +17,18 @@ use serde_json::json;
 pub fn run(args: &VerdictArgs) -> Result<(), Failure> {
     let out = args.out.as_deref();
     let files = out.map(|folder| DocumentFiles::in_folder(folder, "verdict")).transpose()?;
-    let workload = Workload::of_trace(&args.trace, args.read.options()?, args.limit);
-    if workload.is_stream() {
+    if args.placed.trace == "-" {
         return Err(
             "`-`: a verdict reads the trace several times, which standard input does not allow: \
                     give a file"
                 .into(),
         );
     }
+    let (workload, placement) = placed_trace(&args.placed)?;
     // Every run reads it, and so does the first pass.
     let _kept = workload.kept.want(2);
-    let placement = Placement { fit: fit_of(args.fit, &workload)?, blocks: args.blocks };
     let question = Question {
-        words: words(args),
+        words: words(&args.placed, args.seed),
         workload,
         placement,
         drives: &drives(args)?,
@@ -75,7 +72,7 @@ fn drives(args: &VerdictArgs) -> Result<Vec<String>, Failure> {
 }
 
 /// The options of `compare` that read the trace and place its records.
-fn words(args: &VerdictArgs) -> String {
+fn words(args: &PlacedTraceArgs, seed: Option<u64>) -> String {
     let mut words = format!("--trace {}", shell_word(&args.trace));
     for (option, value) in args.read.given() {
         words.push_str(&match value {
@@ -95,7 +92,7 @@ fn words(args: &VerdictArgs) -> String {
     if args.blocks == BlockRule::Size {
         words.push_str(" --blocks size");
     }
-    if let Some(seed) = args.seed {
+    if let Some(seed) = seed {
         words.push_str(&format!(" --seed {seed}"));
     }
     words

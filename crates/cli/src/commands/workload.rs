@@ -1,6 +1,6 @@
 //! The workload that a command replays.
 
-use crate::args::{FitArg, WorkloadArgs};
+use crate::args::{FitArg, PlacedTraceArgs, WorkloadArgs};
 use crate::failure::Failure;
 use imbrex_report::{Dependencies, Due, ReplayMode};
 use imbrex_sim::experiment::{Wanted, Workload};
@@ -62,8 +62,15 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted)
     Ok((workload, replay, wanted))
 }
 
+/// A trace, once, and where its records go on a device.
+pub fn placed_trace(args: &PlacedTraceArgs) -> Result<(Workload, Placement), Failure> {
+    let workload = Workload::of_trace(&args.trace, args.read.options()?, args.limit);
+    let placement = Placement { fit: fit_of(args.fit, &workload)?, blocks: args.blocks };
+    Ok((workload, placement))
+}
+
 /// What to do with addresses beyond the device.
-pub fn fit_of(fit: Option<FitArg>, workload: &Workload) -> Result<Fit, Failure> {
+fn fit_of(fit: Option<FitArg>, workload: &Workload) -> Result<Fit, Failure> {
     Ok(match fit {
         None => Fit::Refuse,
         Some(FitArg::Wrap) => Fit::Wrap,

@@ -254,7 +254,9 @@ impl Question<'_> {
                         of_size.push(CacheTrial::new(candidate, bytes, facts, served, rounds));
                         later.push(Trial { rounds, ..trial });
                     }
-                    Err(RunError::Config(error)) => left_out.push(error.to_string()),
+                    Err(RunError::Config(error)) => {
+                        left_out.push(format!("{}: {error}", candidate.system));
+                    }
                     Err(error) => return Err(error),
                 }
             }

@@ -193,7 +193,9 @@ impl Advice {
             bytes(self.best.cache_bytes),
             percent(Some(self.best.share_of_touched))
         );
+        let has_shingled = drives.iter().any(|drive| drive.is_shingled);
         let mut text = match (self.is_needed, self.turns_it) {
+            _ if !has_shingled => format!("With a cache of {size} the best is"),
             (false, _) => format!(
                 "No cache is needed: every shingled drive keeps up alone. With a cache of {size} the best is"
             ),
