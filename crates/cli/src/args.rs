@@ -35,7 +35,7 @@ pub use verdict::VerdictArgs;
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use imbrex_report::{Dependencies, Due};
-use imbrex_sim::experiment::ROUNDS_MAX;
+use imbrex_sim::experiment::{ROUNDS_MAX, WarmUp};
 use imbrex_traces::BlockRule;
 use std::path::PathBuf;
 use trace::named;
@@ -128,6 +128,10 @@ pub struct WorkloadArgs {
     /// device again at its end
     #[arg(long)]
     pub new_blocks: bool,
+    /// Leave a first part of the requests out of every figure, so that the stack is not factory-new: a count of
+    /// requests, a share such as 25%, or until-full (every cache has evicted and every log has begun to clean)
+    #[arg(long, value_name = "PART")]
+    pub warm_up: Option<WarmUp>,
     /// What to do with addresses beyond the device
     #[arg(long, value_enum)]
     pub fit: Option<FitArg>,

@@ -695,6 +695,22 @@ impl Counts {
     pub(crate) fn set(&mut self, gauge: Gauge, value: u64) {
         self.gauges[gauge as usize] = value;
     }
+
+    #[inline]
+    pub(crate) fn raise(&mut self, gauge: Gauge, value: u64) {
+        let greatest = &mut self.gauges[gauge as usize];
+        *greatest = value.max(*greatest);
+    }
+
+    /// Counters begin at 0 again, and so do the longest times. What else a gauge tells is so now.
+    pub(crate) fn restart(&mut self) {
+        self.counters = [0; Counter::COUNT];
+        for (gauge, declared) in self.gauges.iter_mut().zip(GAUGES) {
+            if (declared.kind, declared.unit) == (Kind::Greatest, Unit::Ns) {
+                *gauge = 0;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -739,6 +755,21 @@ mod tests {
             let adds_up = matches!(declared.together, Together::Sum | Together::Topmost);
             assert!(!is_share || !adds_up, "{declared:?}");
         }
+    }
+
+    #[test]
+    fn a_restart_forgets_counts_and_longest_times_and_keeps_what_is_there() {
+        let mut counts = Counts::default();
+        counts.add(Counter::DirtyEvictions, 7);
+        counts.set(Gauge::DirtyBlocks, 5);
+        counts.set(Gauge::SlotsPeak, 9);
+        counts.raise(Gauge::LongestWaitNs, 30);
+        counts.raise(Gauge::LongestWaitNs, 20);
+        assert_eq!(counts.gauge(Gauge::LongestWaitNs), 30);
+        counts.restart();
+        let gauges = [Gauge::DirtyBlocks, Gauge::SlotsPeak, Gauge::LongestWaitNs];
+        assert_eq!(gauges.map(|gauge| counts.gauge(gauge)), [5, 9, 0]);
+        assert_eq!(counts.counter(Counter::DirtyEvictions), 0);
     }
 
     #[test]

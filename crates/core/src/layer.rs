@@ -393,6 +393,12 @@ impl Context<'_> {
         self.router.node_mut(self.node).counts.set(gauge, value);
     }
 
+    /// Sets a gauge of this layer that tells the longest time, if it was less.
+    #[inline]
+    pub fn gauge_longest(&mut self, gauge: Gauge, time: Duration) {
+        self.router.node_mut(self.node).counts.raise(gauge, time.0);
+    }
+
     /// This layer does something from now on that requests of the host may feel. It says so once, and once when
     /// it [has ended](Self::end_activity).
     pub fn begin_activity(&mut self, activity: Activity) {

@@ -234,6 +234,14 @@ impl Stack {
         &self.router.node(node).counts
     }
 
+    /// What nodes have counted so far is forgotten, so that they count what comes from now on. Gauges go on to
+    /// tell what there is, but the longest times begin anew.
+    pub fn restart_counts(&mut self) {
+        for number in 0..self.layers.len() as u16 {
+            self.router.node_mut(NodeId(number)).counts.restart();
+        }
+    }
+
     /// Every layer, from the bottom up.
     pub fn bottom_up(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
         (0..self.layers.len() as u16).map(NodeId)

@@ -69,6 +69,11 @@ impl HeatMapRecorder {
         }
     }
 
+    /// An empty map of as many bins.
+    pub fn emptied(&self) -> HeatMapRecorder {
+        HeatMapRecorder::new(self.rows, self.buckets.count)
+    }
+
     /// Counts a write of `blocks` blocks from block `start`, each in its address bin.
     pub fn add(&mut self, at_ns: u64, start: u64, blocks: u64) {
         if blocks == 0 {

@@ -70,6 +70,8 @@ impl AreaUse {
 struct WriteMap {
     extent: Extent,
     recorder: HeatMapRecorder,
+    /// When it begins.
+    from: Instant,
 }
 
 /// Counters of one disk, shared between the disk and whoever reports on it: [`Tallies`] of all of it,
@@ -136,13 +138,30 @@ impl DiskStatistics {
 
     /// Records from now on where and when the medium is written inside `extent`.
     pub fn record_writes(&self, extent: Extent, recorder: HeatMapRecorder) {
-        self.write_map.replace(Some(WriteMap { extent, recorder }));
+        self.write_map.replace(Some(WriteMap { extent, recorder, from: Instant::ZERO }));
     }
 
     /// The map of writes of a run that ended at an instant; none where nothing asked for it.
     pub fn write_map(&self, ended_at: Instant) -> Option<HeatMap> {
         let mut map = self.write_map.borrow_mut();
-        map.as_mut().map(|map| map.recorder.heat_map(ended_at.0))
+        map.as_mut().map(|map| map.recorder.heat_map(ended_at.since(map.from).0))
+    }
+
+    /// What was counted so far is forgotten, so that what comes from an instant on is counted. The map of writes
+    /// begins there.
+    pub fn restart(&self, from: Instant) {
+        self.all.restart();
+        self.cache_read_hits.set(0);
+        for (_, part) in self.parts.borrow().iter() {
+            part.restart();
+        }
+        for area in self.areas.borrow_mut().iter_mut() {
+            (area.blocks, area.busy) = ([0; 2], [Duration::ZERO; 2]);
+        }
+        if let Some(map) = self.write_map.borrow_mut().as_mut() {
+            map.recorder = map.recorder.emptied();
+            map.from = from;
+        }
     }
 
     #[inline]
@@ -193,7 +212,7 @@ impl DiskStatistics {
             && let Some(map) = self.write_map.borrow_mut().as_mut()
             && let Some(inside) = extent.intersection(map.extent)
         {
-            map.recorder.add(end.0, inside.start.0, inside.blocks.0);
+            map.recorder.add(end.since(map.from).0, inside.start.0, inside.blocks.0);
         }
     }
 }
@@ -261,6 +280,37 @@ mod tests {
         assert_eq!(busy, [5, 19]);
         assert_eq!(statistics.busy_total(), Duration(24));
         assert_eq!(parts.each_ref().map(|part| part.seek_time().0), [1, 2]);
+    }
+
+    #[test]
+    fn what_was_counted_before_a_restart_is_forgotten_everywhere() {
+        let statistics = DiskStatistics::default();
+        let part = statistics.count_part(Extent::new(0, 100));
+        statistics.add_areas([("home".to_string(), Extent::new(0, 100))]);
+        statistics.record_writes(Extent::new(0, 100), HeatMapRecorder::new(4, 2));
+        let time = AccessTime { seek_ns: 1, rotation_ns: 2, transfer_ns: 3, seek_tracks: 4 };
+        let write = |start: u64, end: u64| {
+            let extent = Extent::new(start, 2);
+            statistics.arrived(OperationKind::Write, Cause::Host, extent);
+            statistics.moved(Direction::Write, Cause::Host, extent, 7, time, Instant(end));
+            statistics.hit();
+        };
+        let told = || {
+            let of = |it: &Tallies| (it.operations_of(OperationKind::Write), it.busy_total().0);
+            let seeks = (statistics.seek_time().0, statistics.rotation_time().0);
+            let more = (statistics.seek_tracks(), statistics.transfer_time().0);
+            let areas = statistics.areas()[0].blocks_in(Direction::Write);
+            (of(&statistics), of(&part), areas, seeks, more, statistics.cache_read_hits())
+        };
+        write(0, 5);
+        let once = told();
+        write(10, 2_000_000_000);
+        assert_ne!(told(), once);
+        statistics.restart(Instant(2_000_000_000));
+        write(20, 2_000_000_005);
+        assert_eq!(told(), once);
+        let map = statistics.write_map(Instant(2_000_000_010)).expect("a map");
+        assert_eq!((map.blocks.iter().sum::<u32>(), map.time_bin_s), (2, 0.001));
     }
 
     #[test]

@@ -86,6 +86,16 @@ impl Tallies {
         Duration(self.transfer_ns.get())
     }
 
+    /// All of it is forgotten.
+    pub(super) fn restart(&self) {
+        for tally in self.tallies.iter().flatten() {
+            tally.operations.set(0);
+            tally.blocks.set(0);
+        }
+        let times = [&self.seek_ns, &self.seek_tracks, &self.rotation_ns, &self.transfer_ns];
+        self.busy_ns.iter().flatten().chain(times).for_each(|cell| cell.set(0));
+    }
+
     #[inline]
     pub(super) fn arrived(&self, kind: OperationKind, cause: Cause, blocks: u64) {
         let tally = &self.tallies[kind as usize][cause as usize];

@@ -39,6 +39,7 @@ mod speed;
 mod status;
 mod swept;
 mod table;
+mod warm_up;
 mod window_recorder;
 mod windows;
 mod zone_use;
@@ -65,7 +66,9 @@ pub use report::{
     WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
 };
 pub use response_times::ResponseTimes;
-pub use run_parts::{CacheUse, Costs, Hardware, Hits, Inputs, LogUse, RequestCounts, Rewrites};
+pub use run_parts::{
+    CacheUse, Costs, Hardware, Hits, Inputs, LogUse, RequestCounts, Rewrites, WarmUpUse,
+};
 pub use series::{GaugeSeries, Series, SumSeries, rates};
 pub use status::{device_status, node_status};
 pub use table::TableStyle;

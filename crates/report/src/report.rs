@@ -196,6 +196,13 @@ pub enum ReplayMode {
     Live,
 }
 
+impl ReplayMode {
+    /// Whether requests come at their time stamps.
+    pub fn is_by_time(self) -> bool {
+        matches!(self, ReplayMode::OpenLoop { .. } | ReplayMode::Streams { .. })
+    }
+}
+
 /// What one system did. Its parts stand in the document side by side, without their own names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -463,6 +470,7 @@ impl Run {
                 blocks: None,
                 footprint_bytes: None,
                 written_footprint_bytes: None,
+                warm_up: None,
             },
             cache: CacheUse::default(),
             log: LogUse::default(),

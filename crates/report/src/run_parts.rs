@@ -113,6 +113,19 @@ pub struct Inputs {
     /// Bytes of the bands touched by writes; absent unless the log is a share of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_footprint_bytes: Option<u64>,
+    /// What the stack was replayed before anything was measured; absent where all was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUpUse>,
+}
+
+/// A first part of a workload that is in no figure. It gives the stack something to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WarmUpUse {
+    /// Requests of the workload in it, skipped reads included.
+    pub requests: u64,
+    /// Seconds of the replay from its start until nothing was under way any more. All times of the run count from
+    /// there.
+    pub duration_s: f64,
 }
 
 /// The hardware that a stack is given.

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::hardware::HardwareMetric;
-use super::report::{ReplayMode, Report, Run, Workload, WorkloadKind};
+use super::report::{Report, Run, Workload, WorkloadKind};
 use super::segment_use::SEGMENT_METRICS;
 use crate::format::{LINE_CHARS_MAX, count, factor, number, optional, percent, wrapped};
 
@@ -215,18 +215,16 @@ impl Report {
     pub(super) fn notices(&self) -> impl Iterator<Item = String> {
         let of_runs = self.no_cleaning_lines().into_iter();
         let of_runs = of_runs.chain(self.event_lines());
-        let of_all = self.left_line().into_iter().chain(self.inversions_line());
+        let of_all = self.left_line().into_iter().chain(self.warm_up_line());
+        let of_all = of_all.chain(self.inversions_line());
         let of_all = of_all.chain(self.keeping_up_line()).chain(self.window_lines());
         of_all.chain(of_runs).chain(self.hardware_line())
     }
 
     /// That times of the trace went back, where requests are issued by them.
     fn inversions_line(&self) -> Option<String> {
-        let by_time = |run: &Run| {
-            matches!(run.inputs.replay, ReplayMode::OpenLoop { .. } | ReplayMode::Streams { .. })
-        };
         let count_of = self.workload.time_inversions;
-        (count_of > 0 && self.runs.iter().any(by_time)).then(|| {
+        (count_of > 0 && self.runs.iter().any(|run| run.inputs.replay.is_by_time())).then(|| {
             let what =
                 if count_of == 1 { "request of the trace is" } else { "requests of the trace are" };
             format!("{} {what} earlier than the one before, and came with it.", count(count_of))
@@ -342,6 +340,7 @@ fn cut(label: &str, chars_max: usize) -> String {
 mod tests {
     use super::super::run_parts::Hardware;
     use super::*;
+    use crate::ReplayMode;
 
     fn run(system: &str, flash_mib: u64, has_segments: bool) -> Run {
         let mut run = Run::new(system, ReplayMode::ClosedLoop { depth: 1 });

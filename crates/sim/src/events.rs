@@ -83,13 +83,27 @@ pub struct Scripted<'a, I> {
     events: Vec<(Event<'a>, Stage)>,
     /// The number of the first member on the next new disk.
     next_member: u16,
+    /// The instant from which those of the events count.
+    from: Instant,
 }
 
 impl<'a, I: Iterator<Item = Result<TraceRecord, TraceError>>> Scripted<'a, I> {
-    /// A replay with these events. Members on new disks are numbered from `next_member`.
-    pub fn new(replayer: Replayer<I>, events: Vec<Event<'a>>, next_member: u16) -> Scripted<'a, I> {
-        let waiting = |event| (event, Stage::Waiting);
-        Scripted { replayer, events: events.into_iter().map(waiting).collect(), next_member }
+    /// A replay with these events, whose instants count from one. Members on new disks are numbered from
+    /// `next_member`.
+    pub fn new(
+        replayer: Replayer<I>,
+        events: Vec<Event<'a>>,
+        next_member: u16,
+        from: Instant,
+    ) -> Scripted<'a, I> {
+        let waiting = |event: Event<'a>| {
+            let when = match event.when {
+                When::At(at) => When::At(Instant(at.0 + from.0)),
+                after => after,
+            };
+            (Event { when, ..event }, Stage::Waiting)
+        };
+        Scripted { replayer, events: events.into_iter().map(waiting).collect(), next_member, from }
     }
 
     /// The replay, and what came of the events in their order, or the first one for which there were
@@ -147,7 +161,7 @@ impl<'a, I: Iterator<Item = Result<TraceRecord, TraceError>>> Scripted<'a, I> {
                         }))
                     }
                     Err(words) => {
-                        *stage = Stage::Ended(used(event, now, now, words));
+                        *stage = Stage::Ended(used(event, [now, now], self.from, words));
                         None
                     }
                 }
@@ -156,19 +170,17 @@ impl<'a, I: Iterator<Item = Result<TraceRecord, TraceError>>> Scripted<'a, I> {
     }
 }
 
-fn used(event: &Event<'_>, at: Instant, ended: Instant, outcome: String) -> EventUse {
+/// What is told of an event that was given at the first instant and ended at the second.
+fn used(event: &Event<'_>, times: [Instant; 2], from: Instant, outcome: String) -> EventUse {
+    let [at_s, ended_at_s] = times.map(|at| at.since(from).as_seconds());
     EventUse {
-        at_s: seconds(at),
+        at_s,
         node: event.name.clone(),
         command: event.command.clone(),
-        ended_at_s: seconds(ended),
+        ended_at_s,
         outcome,
         facts: Default::default(),
     }
-}
-
-fn seconds(at: Instant) -> f64 {
-    at.since(Instant::ZERO).as_seconds()
 }
 
 /// What a report says of a command that has ended well.
@@ -239,7 +251,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Scripted<
             Ok(_) => DONE.to_string(),
             Err(error) => error.to_string(),
         };
-        let mut ended = used(event, at, now, outcome);
+        let mut ended = used(event, [at, now], self.from, outcome);
         if let (Ok(status), EventAction::Command(CommandKind::Status)) = (result, &event.action) {
             let facts = status.facts.into_iter();
             ended.facts = facts.map(|(name, value)| (name.to_string(), value)).collect();

@@ -22,10 +22,10 @@ use imbrex_core::extent::Extent;
 use imbrex_core::map::Slab;
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::Arrival;
-use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
+use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
 use imbrex_report::{CutUse, Recorder, ReplayMode, RequestCounts};
 use imbrex_traces::{BlockRule, TraceError, TraceOperation, TraceRecord};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// What to do with a record that lies beyond the end of the device.
@@ -220,6 +220,15 @@ pub struct Replayer<I> {
     /// The next record, with its number.
     next: Option<(Waiting, Instant)>,
     records_read: u64,
+    /// Records behind this number are held back.
+    hold_after: Rc<Cell<u64>>,
+    /// The first of those, once it was read.
+    held: Option<(Waiting, Instant)>,
+
+    /// When what is recorded begins.
+    from: Instant,
+    /// What is added to times of arrival, because the requests before were late.
+    shift: Duration,
     in_flight: Slab<InFlight>,
     /// In the mode that has them.
     streams: Option<Streams>,
@@ -277,6 +286,10 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             device_blocks,
             next: None,
             records_read: 0,
+            hold_after: Rc::new(Cell::new(u64::MAX)),
+            held: None,
+            from: Instant::ZERO,
+            shift: Duration::ZERO,
             in_flight: Slab::default(),
             streams,
             dealt,
@@ -291,6 +304,59 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         };
         replayer.advance();
         replayer
+    }
+
+    /// Holds back the records behind a number, until [`begin_measuring`](Self::begin_measuring): the replay is
+    /// over for the time being when those before have ended. Whoever has the cell may set it lower meanwhile; of
+    /// the records that come then, the first was read before and is not held.
+    ///
+    /// To be asked for before anything is issued.
+    pub fn hold_after(&mut self, number: u64) -> Rc<Cell<u64>> {
+        self.hold_after.set(number);
+        self.hold_next();
+        Rc::clone(&self.hold_after)
+    }
+
+    /// Holds the record that comes next if its number says so.
+    fn hold_next(&mut self) {
+        let hold_after = self.hold_after.get();
+        if self.next.is_some_and(|(waiting, _)| waiting.record > hold_after) {
+            self.held = self.next.take();
+        }
+    }
+
+    /// Lets the records go on that were held back. What was counted and recorded of those before is forgotten, and
+    /// recorded times count from now. If the first of them should have come before now, it and all that follow
+    /// come that much later.
+    pub fn begin_measuring(&mut self, now: Instant) {
+        let windows = self.dealt.windows.all().iter().map(|it| it.name.clone()).collect();
+        let mut recorder = Recorder::new();
+        recorder.set_windows(windows);
+        self.recorder.replace(recorder);
+        self.hold_after.set(u64::MAX);
+        self.next = self.held.take();
+        if let Some((_, at)) = &mut self.next
+            && self.options.mode.is_by_time()
+        {
+            self.shift = now.since(*at);
+            *at = (*at).max(now);
+        }
+        self.counts =
+            ReplayCounts { end_blocks: self.counts.end_blocks, ..ReplayCounts::default() };
+        if let Some(cutter) = &mut self.cutter {
+            cutter.restart();
+        }
+        (self.from, self.finished_at, self.last_arrival) = (now, now, now);
+    }
+
+    /// How many records of the trace come before the one that is held back; none while none is.
+    pub fn records_before_held(&self) -> Option<u64> {
+        self.held.map(|(waiting, _)| waiting.record - 1)
+    }
+
+    /// The records, of which the one that is held back was the last to be read.
+    pub fn records_mut(&mut self) -> &mut I {
+        &mut self.records
     }
 
     /// The same one, which records by what nodes do while a request is open.
@@ -352,6 +418,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         if self.error.is_some() {
             return;
         }
+        let before = self.records_read;
         let record = match self.next_record() {
             None => return,
             Some(Ok(record)) => record,
@@ -392,6 +459,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                     ReplayMode::Streams { .. } | ReplayMode::Live => (record.time_ns, 1.0),
                     ReplayMode::ClosedLoop { .. } | ReplayMode::Untimed => (0, 1.0),
                 };
+                let at = at.saturating_add(self.shift.0);
                 if at > ARRIVAL_NS_MAX {
                     self.error = Some(ReplayError::TooLate {
                         record: self.records_read,
@@ -404,6 +472,10 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 let record = self.records_read;
                 let waiting = Waiting { record, operation, extent, window, stream };
                 self.next = Some((waiting, Instant(at)));
+                // The pieces of a record stay together.
+                if record != before {
+                    self.hold_next();
+                }
             }
             None => self.error = Some(self.beyond(window, &record)),
         }
@@ -583,13 +655,14 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
             return;
         }
         let (latency, bytes) = (now.since(arrived).0, blocks * BLOCK_BYTES);
+        let at_ns = now.since(self.from).0;
         let mut recorder = self.recorder.borrow_mut();
         recorder.window_completed(usize::from(window), latency);
         recorder.felt(self.activities.since(mark));
         match operation {
-            Operation::Read => recorder.read_completed(now.0, latency, bytes),
-            Operation::Write { .. } => recorder.write_completed(now.0, latency, bytes),
-            _ => recorder.other_completed(now.0, latency),
+            Operation::Read => recorder.read_completed(at_ns, latency, bytes),
+            Operation::Write { .. } => recorder.write_completed(at_ns, latency, bytes),
+            _ => recorder.other_completed(at_ns, latency),
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::config::StackConfig;
 use super::kinds::{DescribeDisk, Facts, LogUse, TranslationFacts};
+use super::measured::Measured;
 use super::roles::NodeRole;
 use imbrex_core::command::Without;
-use imbrex_core::counters::{Counts, Gauge};
+use imbrex_core::counters::{Counter, Counts, Gauge};
 use imbrex_core::stack::{NodeId, Stack};
 use imbrex_core::units::{BlockCount, Instant};
 use imbrex_report::{NodeTable, ReplayMode, RequestCounts, Run};
@@ -39,6 +40,12 @@ impl DescribeNode {
     pub fn gauges(&self) -> Vec<Gauge> {
         let groups = self.facts.reported().groups();
         groups.iter().flat_map(|group| group.gauges).copied().collect()
+    }
+
+    /// The counters that its layer has.
+    pub fn counters(&self) -> Vec<Counter> {
+        let groups = self.facts.reported().groups();
+        groups.iter().flat_map(|group| group.counters).copied().collect()
     }
 
     /// All that was counted there, by the names of reports.
@@ -240,19 +247,28 @@ impl Describe {
         Some(facts.log_use(stack.counts(node)))
     }
 
+    /// What was counted so far is forgotten, in the stack and beside it, so that what comes from an instant on is
+    /// counted.
+    pub fn restart(&self, stack: &mut Stack, from: Instant) {
+        stack.restart_counts();
+        for node in &self.nodes {
+            node.facts.reported().restart(from);
+        }
+    }
+
     /// Adds what is known when a run has ended: the tables and series of the nodes, and the map of writes to
     /// home bands.
-    pub fn finish(&self, finished_at: Instant, run: &mut Run) {
+    pub fn finish(&self, measured: Measured, run: &mut Run) {
         for node in &self.nodes {
             let (kind, declared) = (node.facts.kind(), node.facts.tables_of_kind());
-            for (table, rows) in node.facts.reported().tables(finished_at) {
+            for (table, rows) in node.facts.reported().tables(measured) {
                 assert!(declared.contains(&table), "{kind} declares {}", table.name);
                 run.figures.tables.push(NodeTable::new(&node.name, kind, &table, rows));
             }
         }
-        run.figures.heads = self.heads();
+        run.figures.heads = self.heads(measured);
         for disk in self.disks() {
-            if let Some(map) = disk.statistics().write_map(finished_at) {
+            if let Some(map) = disk.statistics().write_map(measured.until) {
                 run.figures.band_writes = map;
             }
         }
@@ -261,7 +277,7 @@ impl Describe {
 
 #[cfg(test)]
 mod tests {
-    use crate::{BuildOptions, Built, Plan, Setting, StackConfig, ready_made};
+    use crate::{BuildOptions, Built, Measured, Plan, Setting, StackConfig, ready_made};
     use imbrex_core::buffer::ContentKind;
     use imbrex_core::counters::{GROUPS, JOURNAL, declared};
     use imbrex_core::units::{BLOCK_BYTES, Instant};
@@ -287,7 +303,7 @@ mod tests {
         let (_, built) = built(name);
         let mode = ReplayMode::ClosedLoop { depth: 1 };
         let mut run = built.describe.run(&built.stack, RequestCounts::default(), mode);
-        built.describe.finish(Instant(1), &mut run);
+        built.describe.finish(Measured::all(Instant(1)), &mut run);
         run
     }
 

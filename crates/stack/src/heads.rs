@@ -2,6 +2,7 @@
 
 use super::describe::Describe;
 use super::kinds::SchedulerFacts;
+use super::measured::Measured;
 use imbrex_core::scheduler::Dispatch;
 use imbrex_core::units::Instant;
 use imbrex_report::{HEADS_MAX, Head, Heads};
@@ -26,27 +27,28 @@ impl Describe {
     }
 
     /// What was kept.
-    pub(crate) fn heads(&self) -> Heads {
+    pub(crate) fn heads(&self, measured: Measured) -> Heads {
         let mut heads = Heads::default();
         for (disk, scheduler) in self.schedulers() {
             let (dispatches, left_out) = scheduler.dispatches.take();
             heads.left_out += left_out;
-            let told = dispatches.into_iter().map(|dispatch| head(disk, scheduler, dispatch));
+            let told =
+                dispatches.into_iter().map(|dispatch| head(disk, scheduler, dispatch, measured));
             heads.dispatches.extend(told);
         }
         heads
     }
 }
 
-fn head(disk: &str, scheduler: &SchedulerFacts, dispatch: Dispatch) -> Head {
+fn head(disk: &str, scheduler: &SchedulerFacts, dispatch: Dispatch, measured: Measured) -> Head {
     let Dispatch { arrived, dispatched, extent, is_read, cause, why } = dispatch;
     let area = scheduler.boundary.map(|boundary| match extent.start < boundary {
         true => "front",
         false => "back",
     });
     Head {
-        arrived_s: arrived.0 as f64 / 1e9,
-        dispatched_s: dispatched.0 as f64 / 1e9,
+        arrived_s: measured.seconds(arrived),
+        dispatched_s: measured.seconds(dispatched),
         disk: disk.to_string(),
         address_block: extent.start.0,
         blocks: extent.blocks.0,

@@ -14,6 +14,7 @@ mod durability;
 mod hardware;
 mod heads;
 mod kinds;
+mod measured;
 mod members;
 mod no_cleaning;
 mod observers;
@@ -36,6 +37,7 @@ pub use kinds::{
     LogUse, NodeConfig, PersistentCacheConfig, Place, PolicyConfig, PoreConfig, PortNodes,
     SliceConfig, SpanConfig, TranslationFacts, Windows, WindowsBy, kinds, policy_key,
 };
+pub use measured::Measured;
 pub use members::StackMember;
 pub use no_cleaning::PastRun;
 pub use observers::{

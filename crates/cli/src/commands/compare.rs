@@ -62,6 +62,12 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         .into());
     }
     let configs = || swept.iter().map(|(config, _)| config);
+    if let (true, Some(warm_up)) = (args.bound, args.workload.warm_up) {
+        return Err(format!(
+            "--bound with --warm-up {warm_up}: the bound is of all requests; accepted: one of them"
+        )
+        .into());
+    }
     check_series(&args.series, configs())?;
     if args.print_experiment {
         let has_windows = |config: &StackConfig| {

@@ -2,6 +2,7 @@
 
 use crate::args::{CompareArgs, DependenciesArg, DueArg, FitArg, ReadArgs};
 use crate::failure::Failure;
+use imbrex_sim::experiment::WarmUp;
 use imbrex_stack::Setting;
 use imbrex_traces::BlockRule;
 use std::collections::BTreeMap;
@@ -58,6 +59,14 @@ fn workload(args: &CompareArgs) -> Result<Table, Failure> {
     insert(&mut workload, "limit", limit.transpose()?);
     insert(&mut workload, "repeat", (of.repeat > 1).then_some(i64::from(of.repeat)));
     insert(&mut workload, "new_blocks", of.new_blocks.then_some(true));
+    let warm_up = of.warm_up.map(|it| match it {
+        WarmUp::Requests(requests) => match i64::try_from(requests) {
+            Ok(requests) => Ok(Value::Integer(requests)),
+            Err(_) => Err(too_large("--warm-up", requests)),
+        },
+        WarmUp::Share(_) | WarmUp::UntilFull => Ok(Value::String(it.to_string())),
+    });
+    insert(&mut workload, "warm_up", warm_up.transpose()?);
     let fit = of.fit.map(|fit| match fit {
         FitArg::Wrap => "wrap",
         FitArg::Scale => "scale",

@@ -3,7 +3,7 @@
 use crate::args::{FitArg, PlacedTraceArgs, WorkloadArgs};
 use crate::failure::Failure;
 use imbrex_report::{Dependencies, Due, ReplayMode};
-use imbrex_sim::experiment::{Wanted, Workload};
+use imbrex_sim::experiment::{Wanted, WarmUp, Workload};
 use imbrex_sim::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 
 /// The workload, the way it is replayed, and what keeps the records in memory that a first pass has decoded.
@@ -11,12 +11,20 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted)
     let workload = Workload {
         repeat: args.repeat,
         new_blocks: args.new_blocks,
+        warm_up: args.warm_up,
         ..Workload::of_trace(&args.trace, args.read.options()?, args.limit)
     };
     if args.repeat > 1 && workload.is_stream() {
         return Err(format!(
             "--trace - with --repeat {}: standard input can be read once: give a file",
             args.repeat
+        )
+        .into());
+    }
+    if let (Some(warm_up @ WarmUp::Share(_)), true) = (args.warm_up, workload.is_stream()) {
+        return Err(format!(
+            "--trace - with --warm-up {warm_up}: a share is of all requests, and standard input can be read once; \
+             accepted: a count or until-full"
         )
         .into());
     }

@@ -302,6 +302,11 @@ fn a_bad_sweep_or_pattern_names_what_is_wrong() {
         "--new-blocks: there is one round; accepted: with --repeat of 2 or more"
     );
     assert_eq!(
+        of_options("--bound --warm-up 10"),
+        "--bound with --warm-up 10: the bound is of all requests; accepted: one of them"
+    );
+    assert!(of_options("--warm-up 100000000").contains("there is no request behind it"));
+    assert_eq!(
         of_options("--print-experiment --untimed"),
         "--print-experiment with --untimed: an experiment file has no key for it; accepted: without --untimed"
     );
@@ -312,6 +317,8 @@ fn a_command_called_wrongly_ends_with_status_2() {
     let folder = tempfile::tempdir().expect("a folder");
     for (arguments, part) in [
         ("compare --trace=x --repeat=0", "'0' for '--repeat <N>': 0 is not in 1..=1000000"),
+        ("compare --trace=x --warm-up=0", "'0' for '--warm-up <PART>': `0`: accepted: a count"),
+        ("compare --trace=x --warm-up=120%", "accepted: a share above 0 and below 100 %"),
         ("compare --colour", "unexpected argument '--colour'"),
         ("compare --trace=x --queue-depth=0", "'0' for '--queue-depth <N>': 0 is not in 1.."),
         ("compare --trace=x --drive-scale=0", "'0' for '--drive-scale <N>': 0 is not in 1.."),

@@ -101,7 +101,7 @@ fn a_sweep_runs_each_stack_that_has_the_key_at_each_value() {
 fn the_printed_experiment_makes_the_same_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = format!(
-        "{OPTIONS} --sweep cache.mode=write-only,read-write --queue-depth 4 --limit 900 --repeat 2 --new-blocks --size 64GiB"
+        "{OPTIONS} --sweep cache.mode=write-only,read-write --queue-depth 4 --limit 900 --repeat 2 --new-blocks --warm-up 25% --size 64GiB"
     );
     imbrex(folder.path(), &format!("compare {options} --out compared"));
     let file = text(imbrex(folder.path(), &format!("compare {options} --print-experiment")));

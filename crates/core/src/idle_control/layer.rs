@@ -146,7 +146,6 @@ pub struct IdleControl {
     held_since: Instant,
     timers: Timers<TIMERS>,
     idler: Option<Box<IdlerState>>,
-    hold_max_seen: Duration,
     /// What is below tells of a flush that has failed once.
     failure: FlushFailure,
     log: DecisionLog,
@@ -192,7 +191,6 @@ impl IdleControl {
             held_since: Instant::ZERO,
             timers: Timers::default(),
             idler,
-            hold_max_seen: Duration::ZERO,
             failure: failure.clone(),
             log: DecisionLog::default(),
             closes: false,
@@ -293,18 +291,11 @@ impl IdleControl {
             idler.sample = Sample::new(idler.settings.samples);
         }
         while let Some((request, arrived)) = self.held.pop_front() {
-            self.count_hold(now.since(arrived), ctx);
+            ctx.gauge_longest(Gauge::HoldMaxNs, now.since(arrived));
             self.pass(request, arrived, true, ctx);
         }
         ctx.gauge(Gauge::Held, 0);
         self.report_when_due(ctx);
-    }
-
-    fn count_hold(&mut self, held: Duration, ctx: &mut Context<'_>) {
-        if held > self.hold_max_seen {
-            self.hold_max_seen = held;
-            ctx.gauge(Gauge::HoldMaxNs, held.0);
-        }
     }
 
     /// Asks the drive for its zones, or ends a period without that, unless the drive is left idle.

@@ -57,7 +57,6 @@ pub struct Scheduler {
     /// The disk tells of a flush that has failed once.
     failure: FlushFailure,
     log: DispatchLog,
-    longest_wait: Duration,
 }
 
 impl Scheduler {
@@ -76,7 +75,6 @@ impl Scheduler {
             head: Lba(0),
             failure: failure.clone(),
             log: DispatchLog::default(),
-            longest_wait: Duration::ZERO,
         }
     }
 
@@ -114,11 +112,7 @@ impl Scheduler {
         let Waiting { arrived, extent, is_read, .. } = *request;
         let dispatched = ctx.now();
         self.log.note(Dispatch { arrived, dispatched, extent, is_read, cause, why });
-        let waited = dispatched.since(arrived);
-        if waited > self.longest_wait {
-            self.longest_wait = waited;
-            ctx.gauge(Gauge::LongestWaitNs, waited.0);
-        }
+        ctx.gauge_longest(Gauge::LongestWaitNs, dispatched.since(arrived));
     }
 
     fn choose(&mut self, ctx: &Context<'_>) -> Option<Choice> {

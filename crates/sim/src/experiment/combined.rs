@@ -252,6 +252,7 @@ impl WorkloadConfig {
                     limit: self.limit,
                     repeat: self.repeat.unwrap_or(1),
                     new_blocks: self.new_blocks,
+                    warm_up: self.warm_up,
                     combined: Some(combined),
                     kept: Kept::default(),
                 },

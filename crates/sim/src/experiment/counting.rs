@@ -6,9 +6,8 @@ use crate::replay::Replayer;
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
-use imbrex_report::{Recorder, ReplayMode};
+use imbrex_report::ReplayMode;
 use imbrex_stack::{Built, NodeRole};
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
@@ -27,18 +26,20 @@ impl Task<'_> {
         format(&mut engine);
         let records = Until { records: self.records(stop)?, stop };
         let dealt = self.dealt(&describe, stop)?;
-        // It is told of nothing.
-        let recorder = Rc::new(RefCell::new(Recorder::new()));
+        // The recorder is told of nothing.
         let mut replayer =
-            Replayer::in_windows(records, self.replay_options(), blocks, dealt, recorder);
-        engine.run(&mut VirtualClock::default(), &mut replayer, &mut |_, _| {});
+            Replayer::in_windows(records, self.replay_options(), blocks, dealt, Rc::default());
+        let mut clock = VirtualClock::default();
+        let begun = self.warm_up(&mut replayer, &mut engine, &mut clock, &describe, stop)?;
+        engine.run(&mut clock, &mut replayer, &mut |_, _| {});
         replayer.take_error().map_err(|error| self.stopped(error))?;
         let counts = replayer.counts;
         let cut = replayer.cut();
-        let workload = self.told(replayer.records(), counts)?;
+        let workload = self.told(replayer.records(), counts, begun.warm_up)?;
         let mut run = describe.run(&engine.stack, counts.into(), ReplayMode::Untimed);
         run.leave_out_times(describe.has(NodeRole::Cache));
         run.windows.cut_into_windows = cut;
+        run.inputs.warm_up = begun.warm_up;
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
     }
 }

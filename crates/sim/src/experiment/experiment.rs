@@ -7,6 +7,7 @@ use super::kept::Kept;
 use super::movement_analysis::MovementAnalysis;
 use super::rounds::ROUNDS_MAX;
 use super::stated::Stated;
+use super::warm_up::WarmUp;
 use super::workload::Workload;
 use crate::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 use imbrex_drives::Bands;
@@ -140,6 +141,8 @@ pub struct WorkloadConfig {
     /// Each round is on other blocks, those behind the highest of the one before; `fit` is then `wrap`.
     #[serde(default)]
     pub new_blocks: bool,
+    /// A first part that is in no figure: a count of requests, a share such as "25%", or "until-full".
+    pub warm_up: Option<WarmUp>,
     /// Requests outstanding at most; 1 when absent.
     pub queue_depth: Option<u32>,
     /// Issue each request at its time stamp, this many times faster.
@@ -280,6 +283,15 @@ impl Experiment {
             return wrong("`systems` and a sweep of `system`: accepted: one of them");
         }
         for workload in &self.workload {
+            if workload.warm_up.is_some() && self.analysis.is_some() {
+                return wrong("[analysis] looks at all of a trace: leave out `warm_up`");
+            }
+            if matches!(workload.warm_up, Some(WarmUp::Share(_))) && workload.path == "-" {
+                return wrong(
+                    "warm_up is a share of the requests, and standard input (`-`) can be read once; accepted: \
+                     a count or \"until-full\"",
+                );
+            }
             if workload.new_blocks {
                 if workload.repeat.is_none_or(|repeat| repeat == 1) {
                     return wrong(
@@ -436,6 +448,7 @@ impl WorkloadConfig {
             limit: self.limit,
             repeat: self.repeat.unwrap_or(1),
             new_blocks: self.new_blocks,
+            warm_up: self.warm_up,
             combined: None,
             kept: Kept::default(),
         })

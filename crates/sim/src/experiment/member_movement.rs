@@ -130,6 +130,13 @@ impl DiskRecordings {
         }
     }
 
+    /// What the disks were asked so far is forgotten.
+    pub fn restart(&self) {
+        for visits in &self.visits {
+            visits.borrow_mut().clear();
+        }
+    }
+
     /// Counts the movement of each disk; nothing when there is no model.
     ///
     /// # Errors

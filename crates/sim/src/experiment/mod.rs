@@ -24,6 +24,7 @@ mod run;
 mod stated;
 mod sweep;
 mod tasks;
+mod warm_up;
 mod workload;
 
 pub use bound::{Bound, BoundOptions, ReadBound, Room};
@@ -45,5 +46,6 @@ pub use run::{Batch, Case, RunError, Task};
 pub use stated::{Comparison, Over, Row, Stated, StatedValue};
 pub use sweep::{BaseStack, Point, Sweep, SweptStack, parameters, points};
 pub use tasks::Watch;
+pub use warm_up::WarmUp;
 pub use workload::Workload;
 pub(crate) use workload::{NEVER, Until};

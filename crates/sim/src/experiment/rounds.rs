@@ -33,6 +33,8 @@ pub(crate) struct Rounds {
     times: Times,
     /// What the trace says of its requests; none where the trace has no response times.
     captured: Option<Box<LatencyHistogram>>,
+    /// That of the record that was read last, if it has one.
+    last_response_ns: Option<u64>,
     _passes: Option<Wanted>,
 }
 
@@ -58,6 +60,7 @@ impl Rounds {
             end_bytes: 0,
             times: Times::default(),
             captured: None,
+            last_response_ns: None,
             _passes: passes,
         })
     }
@@ -86,8 +89,17 @@ impl Rounds {
         record
     }
 
+    /// The response times are those from the record on that was read last.
+    pub fn restart_captured(&mut self) {
+        self.captured = None;
+        if let Some(response_ns) = self.last_response_ns {
+            self.capture(response_ns);
+        }
+    }
+
     #[cold]
     fn capture(&mut self, response_ns: u64) {
+        self.last_response_ns = Some(response_ns);
         let new = || Box::new(LatencyHistogram::new());
         self.captured.get_or_insert_with(new).record(response_ns);
     }
@@ -197,6 +209,7 @@ mod tests {
             limit,
             repeat,
             new_blocks,
+            warm_up: None,
             combined: None,
             kept: Kept::default(),
         };

@@ -21,7 +21,9 @@ use imbrex_core::engine::Engine;
 use imbrex_core::extent::Extent;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
-use imbrex_report::{OverDisks, Recorder, ReplayMode, Report, Run, SimulationCost, WorkloadKind};
+use imbrex_report::{
+    OverDisks, Recorder, ReplayMode, Report, Run, SimulationCost, WarmUpUse, WorkloadKind,
+};
 use imbrex_stack::{
     ActivityObserver, ArrayObserver, BuildOptions, Built, CollectionObserver, ConfigError,
     Describe, FillObserver, Footprint, GaugeObserver, GhostObserver, PastRun, Plan, StackConfig,
@@ -298,14 +300,18 @@ impl Task<'_> {
         format(&mut engine);
         let recordings = DiskRecordings::new(self.case.movement.clone(), &mut engine);
         let records = self.records(stop)?;
-        let recorder = Rc::new(RefCell::new(Recorder::new()));
         let dealt = self.dealt(&describe, stop)?;
         let names: Vec<_> = dealt.windows.all().iter().map(|it| it.name.clone()).collect();
-        self.watch_heads(&describe)?;
-        let shared = Rc::clone(&recorder);
         let records = Until { records, stop };
-        let replayer = Replayer::in_windows(records, replay, blocks, dealt, shared)
+        let recorder = Rc::new(RefCell::new(Recorder::new()));
+        let shared = Rc::clone(&recorder);
+        let mut replayer = Replayer::in_windows(records, replay, blocks, dealt, shared)
             .with_activities(engine.stack.activities());
+        let mut clock = VirtualClock::default();
+        let begun = self.warm_up(&mut replayer, &mut engine, &mut clock, &describe, stop)?;
+        let from = begun.from;
+        recordings.restart();
+        self.watch_heads(&describe, from)?;
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let mut arrays = ArrayObserver::new(&describe, Rc::clone(&recorder));
         let mut activities = ActivityObserver::new(&describe, &engine.stack, Rc::clone(&recorder));
@@ -314,20 +320,25 @@ impl Task<'_> {
         let events = &self.case.events;
         let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
         recordings.follow(&mut events);
-        let (mut replayer, events) = run_with(replayer, events, &mut engine, &mut |now, stack| {
+        let mut observe = |now: Instant, stack: &Stack| {
+            let now = Instant(now.since(from).0);
             fill.observe(now, stack);
             arrays.observe(now, stack);
             activities.observe(now, stack);
             ghosts.observe(stack);
             collections.observe(now, stack);
             gauges.observe(now, stack);
-        });
+        };
+        let (mut replayer, events) =
+            run_with(replayer, events, (&mut engine, &mut clock), from, &mut observe);
         replayer.take_error().map_err(|error| self.stopped(error))?;
         let counts = replayer.counts;
         let system = &self.case.config.name;
         let events = events.map_err(|never| too_few_requests(system, never, counts.requests))?;
-        let workload = self.told(replayer.records(), counts)?;
-        let (finished_at, last_arrival) = (replayer.finished_at, replayer.last_arrival);
+        let workload = self.told(replayer.records(), counts, begun.warm_up)?;
+        let measured = begun.measured(replayer.finished_at);
+        let finished_at = measured.length();
+        let last_arrival_s = measured.seconds(replayer.last_arrival);
         let cut = replayer.cut();
         drop(replayer);
         drop((fill, activities));
@@ -336,14 +347,15 @@ impl Task<'_> {
         let mut run = describe.run(&engine.stack, counts.into(), replay.mode);
         recorder.into_inner().finish(finished_at.0, &mut run);
         if matches!(replay.mode, ReplayMode::OpenLoop { .. }) {
-            run.costs.set_last_arrival(last_arrival.0 as f64 / 1e9);
+            run.costs.set_last_arrival(last_arrival_s);
         }
         gauges.finish(finished_at, &mut run);
         run.figures.rebuild_progress = rebuilds;
         run.ghosts = ghosts.finish();
         run.events = events;
         run.movement = recordings.finish(&describe, &engine.stack)?;
-        describe.finish(finished_at, &mut run);
+        describe.finish(measured, &mut run);
+        run.inputs.warm_up = begun.warm_up;
         run.windows.cut_into_windows = cut;
         if !names.is_empty() {
             run.windows.windows_lost = describe.windows_lost(&names, &engine.stack);
@@ -387,6 +399,7 @@ impl Task<'_> {
         &self,
         records: &Until<'_, Rounds>,
         counts: ReplayCounts,
+        warm_up: Option<WarmUpUse>,
     ) -> Result<imbrex_report::Workload, RunError> {
         // The file may be long, and nobody waits for what was stopped.
         let is_stopped = records.stop.load(Ordering::Relaxed);
@@ -398,7 +411,9 @@ impl Task<'_> {
         Ok(imbrex_report::Workload {
             path: self.workload.path.clone(),
             kind: kind_of(told.kind),
-            requests: counts.requests - counts.added_requests + counts.skipped_reads,
+            requests: counts.requests - counts.added_requests
+                + counts.skipped_reads
+                + warm_up.map_or(0, |warm_up| warm_up.requests),
             sha256,
             format: Some(told.detected),
             repeat: self.workload.repeat,
@@ -468,11 +483,12 @@ impl Task<'_> {
     }
 
     /// Keeps what schedulers hand down in the time that the case asks for.
-    fn watch_heads(&self, describe: &Describe) -> Result<(), ConfigError> {
+    fn watch_heads(&self, describe: &Describe, from: Instant) -> Result<(), ConfigError> {
         let Some(heads) = self.case.heads else {
             return Ok(());
         };
-        if describe.watch_heads(heads.from(), heads.until()) {
+        let after = |at: Instant| Instant(from.0 + at.0);
+        if describe.watch_heads(after(heads.from()), after(heads.until())) {
             return Ok(());
         }
         Err(ConfigError::words(format!(
@@ -506,21 +522,21 @@ impl Task<'_> {
     }
 }
 
-/// Replays to the end, with the events if there are any.
+/// Replays to the end, with the events if there are any. Their instants count from one.
 fn run_with<I: Iterator<Item = Result<TraceRecord, TraceError>>>(
     mut replayer: Replayer<I>,
     events: Vec<Event<'_>>,
-    engine: &mut Engine,
+    (engine, clock): (&mut Engine, &mut VirtualClock),
+    from: Instant,
     observe: &mut dyn FnMut(Instant, &Stack),
 ) -> (Replayer<I>, Result<Vec<imbrex_report::EventUse>, NeverGiven>) {
-    let mut clock = VirtualClock::default();
     if events.is_empty() {
-        engine.run(&mut clock, &mut replayer, observe);
+        engine.run(clock, &mut replayer, observe);
         return (replayer, Ok(vec![]));
     }
     let next_member = engine.stack.next_member();
-    let mut scripted = Scripted::new(replayer, events, next_member);
-    engine.run(&mut clock, &mut scripted, observe);
+    let mut scripted = Scripted::new(replayer, events, next_member, from);
+    engine.run(clock, &mut scripted, observe);
     scripted.finish()
 }
 

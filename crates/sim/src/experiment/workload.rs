@@ -2,6 +2,7 @@
 
 use super::kept::{Kept, Records, Told};
 use super::rounds::Rounds;
+use super::warm_up::WarmUp;
 use crate::replay::{Placement, Touched, place};
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Operation;
@@ -29,6 +30,8 @@ pub struct Workload {
     /// Each round is on other blocks, those behind the highest of the one before. They must be placed modulo the
     /// size of the device.
     pub new_blocks: bool,
+    /// What comes before the part that is measured; none where all is.
+    pub warm_up: Option<WarmUp>,
     /// Several traces made one, of which `path` is the name then.
     pub combined: Option<Arc<Combined>>,
     /// Its records, while they are in memory.
@@ -44,6 +47,7 @@ impl Workload {
             limit,
             repeat: 1,
             new_blocks: false,
+            warm_up: None,
             combined: None,
             kept: Kept::default(),
         }
@@ -69,7 +73,10 @@ impl Workload {
             return Ok(Records::Read(Box::new(self.records()?)));
         }
         // What is in memory is one round, however many are taken.
-        let key = format!("{:?}", Workload { repeat: 1, new_blocks: false, ..self.clone() });
+        let key = format!(
+            "{:?}",
+            Workload { repeat: 1, new_blocks: false, warm_up: None, ..self.clone() }
+        );
         self.kept.records(key, self.limit_records(), || self.records(), stop)
     }
 

@@ -160,6 +160,14 @@ impl Cutter {
         }
     }
 
+    /// What came of it so far is forgotten.
+    pub fn restart(&mut self) {
+        self.divided_requests = u64::from(!self.pending.is_empty());
+        for part in &mut self.parts {
+            (part.read_blocks, part.write_blocks) = (0, 0);
+        }
+    }
+
     /// What came of it, as reports tell it.
     pub fn told(&self) -> CutUse {
         CutUse { divided_requests: self.divided_requests, parts: self.parts.clone() }

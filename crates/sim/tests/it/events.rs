@@ -306,7 +306,7 @@ fn replayed_every(
         command: "c".into(),
     });
     let next_member = engine.stack.next_member();
-    let mut scripted = Scripted::new(replayer, events.collect(), next_member);
+    let mut scripted = Scripted::new(replayer, events.collect(), next_member, Instant::ZERO);
     engine.run(&mut VirtualClock::default(), &mut scripted, &mut |_, _| {});
     let (mut replayer, events) = scripted.finish();
     replayer.take_error().expect("a replay to the end");

@@ -48,5 +48,6 @@ mod slices;
 mod stopped;
 mod trees;
 mod untimed;
+mod warm_up;
 mod workload_page;
 mod write_amplification_order;

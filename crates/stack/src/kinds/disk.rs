@@ -10,6 +10,7 @@ use super::{
     Writer, wrong,
 };
 use crate::config::ConfigError;
+use crate::measured::Measured;
 use imbrex_core::counters::Counter;
 use imbrex_core::disk::{Geometry, Survival};
 use imbrex_core::flush_failure::FlushFailure;
@@ -366,12 +367,12 @@ impl DescribeDisk {
     }
 
     /// The rows of the writes to its bands; none where nothing was written there.
-    fn home_writes(&self, ended_at: Instant) -> Rows {
-        let map = self.statistics.write_map(ended_at).filter(|map| !map.blocks.is_empty());
+    fn home_writes(&self, measured: Measured) -> Rows {
+        let map = self.statistics.write_map(measured.until).filter(|map| !map.blocks.is_empty());
         let series = map.map(|map| {
             let width_ns = (map.time_bin_s * 1e9).round() as u64;
             let mib_per_block = BLOCK_BYTES as f64 / f64::from(1 << 20);
-            rates(&map.blocks_by_time(), width_ns, ended_at.0, mib_per_block)
+            rates(&map.blocks_by_time(), width_ns, measured.length().0, mib_per_block)
         });
         series.map_or_else(Rows::new, |series| series.rows())
     }
@@ -404,9 +405,13 @@ impl Reported for DescribeDisk {
         use_of(&self.statistics)
     }
 
-    fn tables(&self, ended_at: Instant) -> Vec<(TableOfKind, Rows)> {
+    fn restart(&self, from: Instant) {
+        self.statistics.restart(from);
+    }
+
+    fn tables(&self, measured: Measured) -> Vec<(TableOfKind, Rows)> {
         let areas: Rows = self.statistics.areas().iter().map(row_of_area).collect();
-        let home_writes = self.home_writes(ended_at);
+        let home_writes = self.home_writes(measured);
         let all = [(AREAS, areas), (HOME_WRITES, home_writes)];
         all.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
     }

@@ -7,6 +7,7 @@ use super::{
     wrong,
 };
 use crate::config::ConfigError;
+use crate::measured::Measured;
 use imbrex_core::counters::{Group, IDLE_CONTROL, ZONES_ASKED};
 use imbrex_core::disk::Geometry;
 use imbrex_core::extent::Extent;
@@ -499,7 +500,7 @@ const GHOST: TableOfKind = TableOfKind {
     ],
 };
 
-fn row_of_decision(decision: &Decision) -> Vec<Cell> {
+fn row_of_decision(decision: &Decision, measured: Measured) -> Vec<Cell> {
     let Decision { at, observed, regime, idle } = decision;
     let ms = |duration: Duration| Cell::Number(duration.0 as f64 / 1e6);
     let regime = match regime {
@@ -509,7 +510,7 @@ fn row_of_decision(decision: &Decision) -> Vec<Cell> {
         Regime::Share => "share",
     };
     vec![
-        Cell::Number(at.0 as f64 / 1e9),
+        Cell::Number(measured.seconds(*at)),
         Cell::Number(observed.used),
         ms(observed.between_arrivals),
         ms(observed.latency),
@@ -520,13 +521,13 @@ fn row_of_decision(decision: &Decision) -> Vec<Cell> {
     ]
 }
 
-fn row_of_event(at: Instant, event: &GhostEvent) -> Vec<Cell> {
+fn row_of_event(at_s: f64, event: &GhostEvent) -> Vec<Cell> {
     let (word, zone, blocks, entries) = match *event {
         GhostEvent::Taken { zone, blocks, entries } => ("taken", Some(zone), blocks, entries),
         GhostEvent::Freed { zone, blocks, entries } => ("freed", zone, blocks, entries),
     };
     vec![
-        Cell::Number(at.0 as f64 / 1e9),
+        Cell::Number(at_s),
         Cell::Text(word.into()),
         zone.map_or(Cell::Absent, |zone| Cell::Count(u64::from(zone))),
         Cell::Count(blocks * BLOCK_BYTES),
@@ -544,20 +545,25 @@ impl Reported for Facts {
         self.resolved.clone()
     }
 
-    fn tables(&self, _ended_at: Instant) -> Vec<(TableOfKind, Rows)> {
+    fn restart(&self, _from: Instant) {
+        self.decisions.take();
+        self.told.borrow_mut().clear();
+    }
+
+    fn tables(&self, measured: Measured) -> Vec<(TableOfKind, Rows)> {
         let told = self.told();
         if told.is_empty() {
             return vec![];
         }
         let decisions = told.iter().filter_map(|told| match told {
-            Told::Decision(decision) => Some(row_of_decision(decision)),
+            Told::Decision(decision) => Some(row_of_decision(decision, measured)),
             Told::Ghost { .. } | Told::Period { .. } => None,
         });
         let events = told.iter().filter_map(|told| match told {
             Told::Decision(_) => None,
-            Told::Ghost { at, event } => Some(row_of_event(*at, event)),
+            Told::Ghost { at, event } => Some(row_of_event(measured.seconds(*at), event)),
             Told::Period { at, used } => Some(vec![
-                Cell::Number(at.0 as f64 / 1e9),
+                Cell::Number(measured.seconds(*at)),
                 Cell::Text("period".into()),
                 Cell::Absent,
                 Cell::Absent,

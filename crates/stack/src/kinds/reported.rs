@@ -1,5 +1,6 @@
 //! How a kind of node is reported.
 
+use crate::measured::Measured;
 use crate::roles::NodeRole;
 use imbrex_core::counters::{Counter, Group};
 use imbrex_core::units::Instant;
@@ -42,11 +43,14 @@ pub(crate) trait Reported {
     /// before it have added is there.
     fn tell(&self, _run: &mut Run) {}
 
-    /// The tables and series of its own of a run that ended at an instant: those of `Kind::TABLES` that it
-    /// has something for, with their rows.
-    fn tables(&self, _ended_at: Instant) -> Vec<(TableOfKind, Rows)> {
+    /// The tables and series of its own of what was measured: those of `Kind::TABLES` that it has something
+    /// for, with their rows.
+    fn tables(&self, _measured: Measured) -> Vec<(TableOfKind, Rows)> {
         vec![]
     }
+
+    /// What was counted outside of the core is forgotten, so that what comes from an instant on is counted.
+    fn restart(&self, _from: Instant) {}
 }
 
 /// Room in which a node buffers or caches data of the host. What finds the data there is not counted.

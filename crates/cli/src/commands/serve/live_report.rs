@@ -10,7 +10,7 @@ use imbrex_report::{
     peak_rss_bytes,
 };
 use imbrex_serve::connections::{Observer, RequestEvent, RequestRecord};
-use imbrex_stack::{ArrayObserver, Describe};
+use imbrex_stack::{ArrayObserver, Describe, Measured};
 use serde_json::{Map, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -129,7 +129,7 @@ impl LiveReport {
         let recorder = self.recorder.replace(Recorder::new());
         recorder.finish(finished_at.0, &mut run);
         run.figures.rebuild_progress = arrays.finish(finished_at);
-        describe.finish(finished_at, &mut run);
+        describe.finish(Measured::all(finished_at), &mut run);
         self.document(run, uri, seed)
     }
 
