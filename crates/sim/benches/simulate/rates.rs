@@ -10,7 +10,7 @@ use imbrex_core::stack::{Arrival, StackBuilder};
 use imbrex_core::units::{BlockCount, Instant};
 use imbrex_drives::OperationKind;
 use imbrex_report::{Recorder, ReplayMode};
-use imbrex_sim::experiment::{Kept, Workload};
+use imbrex_sim::experiment::Workload;
 use imbrex_sim::replay::{Placement, ReplayOptions, Replayer};
 use imbrex_sim::simulation::VirtualClock;
 use imbrex_stack::{BuildOptions, Built, FillObserver, Plan, Setting, StackConfig};
@@ -176,15 +176,7 @@ fn simulate(system: &str, settings: &[&str], path: &str, blocks: u64) -> Measure
     let config = StackConfig::load(system, &settings).expect("a ready-made stack");
     let plan = Plan::new(&config, &BuildOptions::simulate(SEED)).expect("a sound stack");
     let footprint = plan.needs_footprint().then(|| {
-        let workload = Workload {
-            path: path.to_string(),
-            options: ReadOptions::default(),
-            limit: None,
-            repeat: 1,
-            new_blocks: false,
-            combined: None,
-            kept: Kept::default(),
-        };
+        let workload = Workload::of_trace(path, ReadOptions::default(), None);
         let bands = plan.bands().expect("a share of bands needs bands");
         workload
             .footprint(bands, plan.blocks(), Placement::default(), false)
