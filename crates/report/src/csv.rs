@@ -29,6 +29,7 @@ impl Report {
         if !self.is_untimed() {
             files.push(("latency.csv", self.latency()));
             files.push(("throughput.csv", self.throughput()));
+            files.push(("responses.csv", self.responses()));
             files.push(("persistent_cache_fill.csv", self.persistent_cache_fill()));
             files.push(("band_writes.csv", self.band_writes()));
         }
@@ -316,6 +317,23 @@ impl Report {
         self.series("run,time_s,read_mib_per_s,write_mib_per_s,requests_per_s", |run| {
             let figures = &run.figures;
             vec![&figures.read_mib_per_s, &figures.write_mib_per_s, &figures.requests_per_s]
+        })
+    }
+
+    /// What reads and writes took over time, and how many requests were under way.
+    fn responses(&self) -> String {
+        let header = "run,time_s,requests_under_way,read_p50_ms,read_p99_ms,read_max_ms,write_p50_ms,write_p99_ms,write_max_ms";
+        self.series(header, |run| {
+            let of = &run.figures.responses;
+            vec![
+                &run.figures.requests_under_way,
+                &of.read_p50_ms,
+                &of.read_p99_ms,
+                &of.read_max_ms,
+                &of.write_p50_ms,
+                &of.write_p99_ms,
+                &of.write_max_ms,
+            ]
         })
     }
 

@@ -7,7 +7,7 @@ use super::report::Report;
 
 /// Names of all files that a report may be written as, beside those of the tables that kinds of node make
 /// ([`TableOfKind::file`](super::TableOfKind::file)).
-pub const REPORT_FILES: [&str; 19] = [
+pub const REPORT_FILES: [&str; 20] = [
     "report.json",
     "report.html",
     "results.csv",
@@ -15,6 +15,7 @@ pub const REPORT_FILES: [&str; 19] = [
     "io.csv",
     "latency.csv",
     "throughput.csv",
+    "responses.csv",
     "persistent_cache_fill.csv",
     "band_writes.csv",
     "segments.csv",

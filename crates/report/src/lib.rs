@@ -30,6 +30,7 @@ mod phase_recorder;
 mod phases;
 mod recorder;
 mod report;
+mod request_series;
 mod response_times;
 mod results;
 mod run_parts;
@@ -65,11 +66,12 @@ pub use report::{
     LatencyCdf, ReplayMode, Report, Run, SCHEMA, SimulationCost, UNKNOWN_COMMIT, Workload,
     WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
 };
+pub use request_series::ResponseSeries;
 pub use response_times::ResponseTimes;
 pub use run_parts::{
     CacheUse, Costs, Hardware, Hits, Inputs, LogUse, RequestCounts, Rewrites, WarmUpUse,
 };
-pub use series::{GaugeSeries, Series, SumSeries, rates};
+pub use series::{GaugeSeries, Series, rates};
 pub use status::{device_status, node_status};
 pub use table::TableStyle;
 pub use windows::{CutPart, CutUse, OverDisks, WindowUse, WindowsUse};

@@ -6,7 +6,8 @@ use super::histogram::LatencyHistogram;
 use super::phase_recorder::{Latencies, PhaseRecorder};
 use super::phases::Phase;
 use super::report::{Figures, Run};
-use super::series::{GaugeSeries, GreatestSeries, SumSeries};
+use super::request_series::{Kind, RequestSeries};
+use super::series::GaugeSeries;
 use super::window_recorder::WindowRecorder;
 use imbrex_core::activity::Activity;
 use imbrex_drives::HeatMap;
@@ -17,10 +18,6 @@ pub const SERIES_BUCKETS: usize = 512;
 
 /// The fill of the persistent cache is kept in millionths.
 const FILL_SCALE: u64 = 1_000_000;
-
-const MS_PER_NS: f64 = 1e-6;
-
-const BYTES_PER_MIB: f64 = 1024.0 * 1024.0;
 
 /// Collects latencies and series of one run, in simulation and in service alike.
 ///
@@ -41,18 +38,14 @@ pub struct Recorder {
     windows: WindowRecorder,
     /// None until a request of a stream has ended.
     since_due: Option<Box<LatencyHistogram>>,
-    read_bytes: SumSeries,
-    written_bytes: SumSeries,
-    requests: SumSeries,
-    response_ns: SumSeries,
-    longest_ns: GreatestSeries,
+    requests: RequestSeries,
     fill: GaugeSeries,
     /// In millionths; none until the fill is told.
     fill_max: Option<u64>,
 }
 
 impl Recorder {
-    /// A recorder in which nothing has happened, about 1.2 MB.
+    /// A recorder in which nothing has happened, about 1.7 MB.
     pub fn new() -> Recorder {
         Recorder {
             latencies: Latencies::default(),
@@ -61,11 +54,7 @@ impl Recorder {
             felt: None,
             windows: WindowRecorder::default(),
             since_due: None,
-            read_bytes: SumSeries::new(SERIES_BUCKETS),
-            written_bytes: SumSeries::new(SERIES_BUCKETS),
-            requests: SumSeries::new(SERIES_BUCKETS),
-            response_ns: SumSeries::new(SERIES_BUCKETS),
-            longest_ns: GreatestSeries::new(SERIES_BUCKETS),
+            requests: RequestSeries::new(SERIES_BUCKETS),
             fill: GaugeSeries::new(SERIES_BUCKETS),
             fill_max: None,
         }
@@ -74,22 +63,20 @@ impl Recorder {
     /// A host read of `bytes` bytes took `latency_ns` and completed at `now_ns`.
     pub fn read_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
         self.each_latencies(|of| of.reads.record(latency_ns));
-        self.read_bytes.add(now_ns, bytes);
-        self.ended(now_ns, latency_ns);
+        self.requests.add(now_ns, latency_ns, Kind::Read, bytes);
     }
 
     /// A host write of `bytes` bytes took `latency_ns` and completed at `now_ns`.
     pub fn write_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
         self.each_latencies(|of| of.writes.record(latency_ns));
-        self.written_bytes.add(now_ns, bytes);
-        self.ended(now_ns, latency_ns);
+        self.requests.add(now_ns, latency_ns, Kind::Write, bytes);
     }
 
     /// A host request that moves no data (flush, write of zeroes, trim) took `latency_ns` and
     /// completed at `now_ns`. It counts as a request, and neither as a read nor as a write.
     pub fn other_completed(&mut self, now_ns: u64, latency_ns: u64) {
         self.each_latencies(|of| of.others.record(latency_ns));
-        self.ended(now_ns, latency_ns);
+        self.requests.add(now_ns, latency_ns, Kind::Other, 0);
     }
 
     /// Requests are of windows with these names from now on. Each allocates 300 KB.
@@ -146,13 +133,6 @@ impl Recorder {
         }
     }
 
-    #[inline]
-    fn ended(&mut self, now_ns: u64, latency_ns: u64) {
-        self.requests.add(now_ns, 1);
-        self.response_ns.add(now_ns, latency_ns);
-        self.longest_ns.add(now_ns, latency_ns);
-    }
-
     /// From `now_ns` on, `used` of `capacity` of the persistent cache (bytes or entries, whichever
     /// is nearer its limit) is in use; instants must not decrease.
     pub fn persistent_cache_used(&mut self, now_ns: u64, used: u64, capacity: u64) {
@@ -185,15 +165,16 @@ impl Recorder {
         let (by_activity, activities) = activities.unzip();
         run.response_by_activity = by_activity;
         let activities = activities.map(|mut figures| {
-            figures.response_mean_ms =
-                self.response_ns.means(&mut self.requests, end_ns, MS_PER_NS);
-            figures.response_max_ms = self.longest_ns.values(end_ns, MS_PER_NS);
+            figures.response_mean_ms = self.requests.response_mean_ms(end_ns);
+            figures.response_max_ms = self.requests.response_max_ms(end_ns);
             figures
         });
         run.figures = Figures {
-            read_mib_per_s: self.read_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
-            write_mib_per_s: self.written_bytes.rates(end_ns, 1.0 / BYTES_PER_MIB),
-            requests_per_s: self.requests.rates(end_ns, 1.0),
+            read_mib_per_s: self.requests.mib_per_s(Kind::Read, end_ns),
+            write_mib_per_s: self.requests.mib_per_s(Kind::Write, end_ns),
+            requests_per_s: self.requests.per_s(end_ns),
+            requests_under_way: self.requests.under_way(end_ns),
+            responses: self.requests.responses(end_ns),
             persistent_cache_fill: if self.fill_max.is_some() {
                 self.fill.means(end_ns, 1.0 / FILL_SCALE as f64)
             } else {

@@ -12,6 +12,7 @@ use super::heads::{Heads, is_zero};
 use super::movement::MemberMovement;
 use super::node_table::NodeTable;
 use super::phases::Phases;
+use super::request_series::ResponseSeries;
 use super::response_times::ResponseTimes;
 use super::run_parts::{CacheUse, Costs, Hardware, Hits, Inputs, LogUse, RequestCounts, Rewrites};
 use super::series::Series;
@@ -377,6 +378,13 @@ pub struct Figures {
     pub write_mib_per_s: Series,
     /// Host requests completed per second, mean of each bucket.
     pub requests_per_s: Series,
+    /// Host requests that had been issued and not answered, time-weighted mean of each bucket; empty in reports of earlier
+    /// builds.
+    #[serde(default)]
+    pub requests_under_way: Series,
+    /// Response times of reads and of writes over time.
+    #[serde(flatten)]
+    pub responses: ResponseSeries,
     /// Share of the persistent cache in use (0 to 1), time-weighted mean of each bucket.
     pub persistent_cache_fill: Series,
     /// What cleaned and held requests back, and what requests felt; absent where nothing did.

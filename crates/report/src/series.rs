@@ -19,69 +19,17 @@ pub struct Series {
 }
 
 impl Series {
+    /// Whether there are no values, as of what did not happen.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// The rows of a table over time with one value.
     pub fn rows(&self) -> Vec<Vec<Cell>> {
         let row = |(index, value): (usize, &f64)| {
             vec![Cell::Number(index as f64 * self.bucket_s), Cell::Number(*value)]
         };
         self.values.iter().enumerate().map(row).collect()
-    }
-}
-
-/// Amounts that add up, such as bytes completed.
-#[derive(Clone, Debug)]
-pub struct SumSeries {
-    buckets: Buckets,
-    sums: Vec<u64>,
-}
-
-impl SumSeries {
-    /// An empty series of `buckets` buckets, an even number.
-    pub fn new(buckets: usize) -> SumSeries {
-        SumSeries { buckets: Buckets::new(buckets), sums: vec![0; buckets] }
-    }
-
-    /// Adds `amount` at `at_ns`; instants may come in any order.
-    pub fn add(&mut self, at_ns: u64, amount: u64) {
-        self.reach(at_ns);
-        self.sums[self.buckets.index(at_ns)] += amount;
-    }
-
-    /// Amount per second in each bucket, times `scale`, for a run that ended at `end_ns`. The last
-    /// bucket ends there, as that of [`rates`].
-    pub fn rates(&mut self, end_ns: u64, scale: f64) -> Series {
-        self.reach(end_ns.saturating_sub(1));
-        rates(&self.sums, self.buckets.width_ns, end_ns, scale)
-    }
-
-    /// The mean amount of what was counted in each bucket, times `scale`; 0 where nothing was. `counts` has as many buckets
-    /// and was added to at the same instants.
-    pub fn means(&mut self, counts: &mut SumSeries, end_ns: u64, scale: f64) -> Series {
-        for series in [&mut *self, &mut *counts] {
-            series.reach(end_ns.saturating_sub(1));
-        }
-        assert_eq!(self.buckets.width_ns, counts.buckets.width_ns, "of the same instants");
-        let mean = |(sum, count): (&u64, &u64)| {
-            round_significant(*sum as f64 * scale / (*count).max(1) as f64)
-        };
-        let used = self.buckets.used(end_ns);
-        let values = self.sums.iter().zip(&counts.sums).take(used).map(mean).collect();
-        Series { bucket_s: self.buckets.width_ns as f64 / NS_PER_S, values }
-    }
-
-    #[inline]
-    fn reach(&mut self, at_ns: u64) {
-        if !self.buckets.reach(at_ns) {
-            self.widen(at_ns);
-        }
-    }
-
-    #[cold]
-    fn widen(&mut self, at_ns: u64) {
-        while !self.buckets.reach(at_ns) {
-            halve(&mut self.sums, |a, b| a + b);
-            self.buckets.width_ns *= 2;
-        }
     }
 }
 
@@ -103,50 +51,6 @@ pub fn rates(sums: &[u64], width_ns: u64, end_ns: u64, scale: f64) -> Series {
     };
     let values = (0..used).map(rate).collect();
     Series { bucket_s: width_ns as f64 / NS_PER_S, values }
-}
-
-/// The greatest of some amounts.
-#[derive(Clone, Debug)]
-pub struct GreatestSeries {
-    buckets: Buckets,
-    greatest: Vec<u64>,
-}
-
-impl GreatestSeries {
-    /// An empty series of `buckets` buckets, an even number.
-    pub fn new(buckets: usize) -> GreatestSeries {
-        GreatestSeries { buckets: Buckets::new(buckets), greatest: vec![0; buckets] }
-    }
-
-    /// There is `amount` at `at_ns`; instants may come in any order.
-    pub fn add(&mut self, at_ns: u64, amount: u64) {
-        self.reach(at_ns);
-        let greatest = &mut self.greatest[self.buckets.index(at_ns)];
-        *greatest = amount.max(*greatest);
-    }
-
-    /// The greatest amount in each bucket, times `scale`, for a run that ended at `end_ns`.
-    pub fn values(&mut self, end_ns: u64, scale: f64) -> Series {
-        self.reach(end_ns.saturating_sub(1));
-        let used = self.greatest.iter().take(self.buckets.used(end_ns));
-        let values = used.map(|amount| round_significant(*amount as f64 * scale)).collect();
-        Series { bucket_s: self.buckets.width_ns as f64 / NS_PER_S, values }
-    }
-
-    #[inline]
-    fn reach(&mut self, at_ns: u64) {
-        if !self.buckets.reach(at_ns) {
-            self.widen(at_ns);
-        }
-    }
-
-    #[cold]
-    fn widen(&mut self, at_ns: u64) {
-        while !self.buckets.reach(at_ns) {
-            halve(&mut self.greatest, |a, b| a.max(b));
-            self.buckets.width_ns *= 2;
-        }
-    }
 }
 
 /// A level that holds until it changes, such as the fill of a cache.
@@ -219,17 +123,6 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn a_sum_series_doubles_its_width_and_keeps_the_total() {
-        let mut series = SumSeries::new(4);
-        for ms in 0..100 {
-            series.add(ms * MS, 3);
-        }
-        let rates = series.rates(100 * MS, 1.0);
-        assert_eq!(rates.bucket_s, 0.032);
-        assert_eq!(rates.values, [3000.0, 3000.0, 3000.0], "the last bucket covers 36 ms");
-    }
-
-    #[test]
     fn a_gauge_weighs_levels_by_time() {
         let mut gauge = GaugeSeries::new(4);
         gauge.set(0, 10);
@@ -243,16 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_covers_the_run_even_if_nothing_happened_late() {
-        let mut series = SumSeries::new(4);
-        series.add(0, 1);
-        let rates = series.rates(16 * MS, 1.0);
-        assert_eq!((rates.bucket_s, rates.values.len()), (0.004, 4));
-    }
-
-    #[test]
     fn nothing_recorded_is_one_empty_bucket() {
-        assert_eq!(SumSeries::new(8).rates(0, 1.0).values, [0.0]);
         assert_eq!(GaugeSeries::new(8).means(0, 1.0).values, [0.0]);
     }
 
