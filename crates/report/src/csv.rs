@@ -3,7 +3,6 @@
 //!
 //! Every file has a header line and starts its rows with the run; undefined numbers are empty.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::activity_use::ResponseByActivity;
@@ -32,12 +31,10 @@ impl Report {
             files.push(("responses.csv", self.responses()));
             files.push(("persistent_cache_fill.csv", self.persistent_cache_fill()));
             files.push(("band_writes.csv", self.band_writes()));
+            files.push(("series.csv", self.all_series()));
         }
         if self.has_segments() {
             files.push(("segments.csv", self.segments()));
-        }
-        if self.runs.iter().any(|run| !run.figures.series.is_empty()) {
-            files.push(("series.csv", self.gauges()));
         }
         if self.runs.iter().any(|run| run.movement.is_counted()) {
             files.push(("movement.csv", self.movement()));
@@ -201,21 +198,25 @@ impl Report {
         csv.text
     }
 
-    /// The gauges that were asked for.
-    fn gauges(&self) -> String {
-        self.named_series("run,series,time_s,value", |run| &run.figures.series)
+    /// Every series of every run, whose buckets may differ: a row a value.
+    fn all_series(&self) -> String {
+        let mut csv = Csv::new("run,time_s,name,value");
+        for run in &self.runs {
+            for (name, series) in run.figures.all_series() {
+                for (index, value) in series.values.iter().enumerate() {
+                    csv.text(&run.label()).number(Some(index as f64 * series.bucket_s));
+                    csv.text(&name).number(Some(*value)).end();
+                }
+            }
+        }
+        csv.text
     }
 
     /// How much of the members that were rebuilt was done.
     fn rebuild_progress(&self) -> String {
-        self.named_series("run,node,time_s,progress", |run| &run.figures.rebuild_progress)
-    }
-
-    /// Series by name. They share no buckets.
-    fn named_series(&self, header: &str, of: fn(&Run) -> &BTreeMap<String, Series>) -> String {
-        let mut csv = Csv::new(header);
+        let mut csv = Csv::new("run,node,time_s,progress");
         for run in &self.runs {
-            for (name, series) in of(run) {
+            for (name, series) in &run.figures.rebuild_progress {
                 for (index, value) in series.values.iter().enumerate() {
                     csv.text(&run.label()).text(name);
                     csv.number(Some(index as f64 * series.bucket_s));

@@ -409,6 +409,32 @@ pub struct Figures {
     pub heads: Heads,
 }
 
+impl Figures {
+    /// Every series that has a value, by name: that of its key, of a gauge `NODE.GAUGE`, and of a rebuild
+    /// `NODE.rebuild_progress`.
+    pub fn all_series(&self) -> impl Iterator<Item = (String, &Series)> {
+        let responses = &self.responses;
+        let own = [
+            ("read_mib_per_s", &self.read_mib_per_s),
+            ("write_mib_per_s", &self.write_mib_per_s),
+            ("requests_per_s", &self.requests_per_s),
+            ("requests_under_way", &self.requests_under_way),
+            ("read_p50_ms", &responses.read_p50_ms),
+            ("read_p99_ms", &responses.read_p99_ms),
+            ("read_max_ms", &responses.read_max_ms),
+            ("write_p50_ms", &responses.write_p50_ms),
+            ("write_p99_ms", &responses.write_p99_ms),
+            ("write_max_ms", &responses.write_max_ms),
+            ("persistent_cache_fill", &self.persistent_cache_fill),
+        ];
+        let own = own.into_iter().map(|(name, series)| (name.to_string(), series));
+        let gauges = self.series.iter().map(|(name, series)| (name.clone(), series));
+        let rebuilds = self.rebuild_progress.iter();
+        let rebuilds = rebuilds.map(|(node, series)| (format!("{node}.rebuild_progress"), series));
+        own.chain(gauges).chain(rebuilds).filter(|(_, series)| !series.is_empty())
+    }
+}
+
 /// Points of the latency distribution, ascending: `tail[i]` of the requests took longer than `ms[i]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyCdf {

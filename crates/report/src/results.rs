@@ -10,8 +10,9 @@ type Count = (&'static str, fn(&Run) -> Option<u64>);
 /// A column of other numbers.
 type Number = (&'static str, fn(&Run) -> Option<f64>);
 
-const COUNTS: [Count; 14] = [
+const COUNTS: [Count; 15] = [
     ("requests", |run| Some(run.host.requests)),
+    ("warm_up_requests", |run| Some(run.inputs.warm_up.map_or(0, |it| it.requests))),
     ("read_blocks", |run| Some(run.host.read_blocks)),
     ("write_blocks", |run| Some(run.host.write_blocks)),
     ("capacity_blocks", |run| run.cache.capacity_blocks),

@@ -204,5 +204,5 @@ fn any_gauge_of_any_node_can_be_recorded() {
     }
     let csv = report.to_csv();
     let (_, lines) = csv.iter().find(|(file, _)| *file == "series.csv").expect("a file");
-    assert!(lines.contains("\ntree,inner.cached_blocks,0,"), "{lines}");
+    assert!(lines.contains("\ntree,0,inner.cached_blocks,"), "{lines}");
 }
