@@ -1,4 +1,44 @@
 //! Why a command failed.
 
+use imbrex_sim::experiment::RunError;
+use imbrex_traces::TraceError;
+use std::error::Error;
+use std::fmt;
+
 /// Why a command failed, in words for the user.
-pub type Failure = Box<dyn std::error::Error>;
+pub type Failure = Box<dyn Error>;
+
+/// The command was called wrongly: an option, or several together, cannot be. The parser of the command line finds
+/// most of that; what it cannot know of is found later, and ends with the same status.
+#[derive(Debug)]
+struct Usage(String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Usage {}
+
+/// A failure of whoever called the command: words that name the option and what is accepted.
+pub fn usage(words: impl fmt::Display) -> Failure {
+    Box::new(Usage(words.to_string()))
+}
+
+/// A failure of a part that is told by which option it was asked, and names that first in what it says of it.
+pub fn usage_if_option(error: impl Into<Failure>) -> Failure {
+    let error = error.into();
+    match error.to_string() {
+        words if words.starts_with("--") => usage(words),
+        _ => error,
+    }
+}
+
+/// Whether a failure is that of whoever called the command.
+pub fn is_usage(failure: &Failure) -> bool {
+    let of_trace = |error: &TraceError| matches!(error, TraceError::Option { .. });
+    failure.is::<Usage>()
+        || failure.downcast_ref::<TraceError>().is_some_and(of_trace)
+        || matches!(failure.downcast_ref(), Some(RunError::Trace(error)) if of_trace(error))
+}

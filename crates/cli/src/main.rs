@@ -11,6 +11,9 @@ use failure::Failure;
 use imbrex_drives::Drive;
 use std::process::ExitCode;
 
+/// The exit status of a command that was called wrongly, as that of the parser of the command line.
+const WRONG_USAGE: u8 = 2;
+
 fn main() -> ExitCode {
     let mut known = args::command();
     let parsed = known.try_get_matches_from_mut(std::env::args_os());
@@ -22,7 +25,10 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             commands::console::complain(&failure.to_string());
-            ExitCode::FAILURE
+            match failure::is_usage(&failure) {
+                true => ExitCode::from(WRONG_USAGE),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use super::stack::stack_with_settings;
 use super::workload::placed_trace;
 use crate::args::BoundArgs;
 use crate::commit::commit;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
 use imbrex_sim::experiment::{Bound, BoundOptions, Case, Task};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Prints what no policy of a cache can pass on a trace.
 pub fn run(args: &BoundArgs) -> Result<(), Failure> {
     if args.drive_scale == 0 {
-        return Err("--drive-scale 0: accepted: 1 or more".into());
+        return Err(usage("--drive-scale 0: accepted: 1 or more"));
     }
     let set = settings(args)?;
     let mut config = stack_with_settings(&args.system, &set)?;
@@ -64,7 +64,7 @@ fn settings(args: &BoundArgs) -> Result<Vec<String>, Failure> {
         let is_same = |set: &&String| set.split('=').next() == Some(key);
         if let Some(other) = args.set.iter().find(is_same) {
             let words = format!("{option} {value} and --set {other}; accepted: one of the two");
-            return Err(words.into());
+            return Err(usage(words));
         }
         set.push(format!("{key}={value}"));
     }

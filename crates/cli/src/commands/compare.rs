@@ -9,7 +9,7 @@ use super::telling::Telling;
 use super::workload::workload;
 use crate::args::CompareArgs;
 use crate::commit::commit;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage, usage_if_option};
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
 use imbrex_sim::experiment::{BaseStack, Batch, Case, parameters};
@@ -18,19 +18,17 @@ use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     if args.bound && args.workload.queue_depth > 1 {
-        return Err(format!(
+        return Err(usage(format!(
             "--bound with --queue-depth {}: requests that are not answered yet need no room in front of \
              the bands; accepted: 1",
             args.workload.queue_depth
-        )
-        .into());
+        )));
     }
     if args.untimed && args.workload.queue_depth != 1 {
-        return Err(format!(
+        return Err(usage(format!(
             "--untimed with --queue-depth {}: disks that answer at once have no queue; accepted: 1",
             args.workload.queue_depth
-        )
-        .into());
+        )));
     }
     check_out(&args.output)?;
     let (workload, mut replay, _kept) = workload(&args.workload)?;
@@ -52,21 +50,20 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         let own = own_settings.iter().filter(|it| it.stack == *name).map(|it| it.setting.clone());
         bases.push(BaseStack { own: own.collect(), file: name.clone(), config });
     }
-    let swept = sweep(&swept_values, bases.len())?.stacks(&bases, &settings)?;
+    let swept = sweep(&swept_values, bases.len())?;
+    let swept = swept.stacks(&bases, &settings).map_err(usage_if_option)?;
     if workload.is_stream() && swept.len() > 1 {
-        return Err(format!(
+        return Err(usage(format!(
             "--trace -: standard input can be read once, and {} systems are to be compared: give a \
              file, or one system",
             swept.len()
-        )
-        .into());
+        )));
     }
     let configs = || swept.iter().map(|(config, _)| config);
     if let (true, Some(warm_up)) = (args.bound, args.workload.warm_up) {
-        return Err(format!(
+        return Err(usage(format!(
             "--bound with --warm-up {warm_up}: the bound is of all requests; accepted: one of them"
-        )
-        .into());
+        )));
     }
     check_series(&args.series, configs())?;
     if args.print_experiment {
@@ -99,7 +96,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let batch = Batch { workload, seed, cases, jobs: jobs(args.output.jobs) };
     let mut report = {
         let telling = Telling::new(args.output.quiet);
-        batch.run(&|step| telling.step(step))?
+        batch.run(&|step| telling.step(step)).map_err(usage_if_option)?
     };
     report.commit = commit();
     if args.bound {

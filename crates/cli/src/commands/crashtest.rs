@@ -7,7 +7,7 @@ use super::console::emit;
 use super::image_shape::shape_in_memory;
 use super::telling::Telling;
 use crate::args::CrashtestArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_core::planted::PlantedBug;
 use imbrex_drives::shell_word;
 use imbrex_drives::toml_error::nearest;
@@ -39,11 +39,10 @@ const SEEDS: Range<u64> = 0..20;
 pub fn run(args: &CrashtestArgs) -> Result<ExitCode, Failure> {
     let stack = Arc::new(checked(searched_stack(args)?));
     if !args.members && !args.product && stack.is_bare()? {
-        return Err(format!(
+        return Err(usage(format!(
             "--stack {}: accepted: with --members alone, because it has no layer that answers for faults",
             args.stack
-        )
-        .into());
+        )));
     }
     let subject = checked_subject(&stack);
     let mode_names = Mode::ALL.map(Mode::name);
@@ -106,7 +105,11 @@ fn searched_stack(args: &CrashtestArgs) -> Result<SearchedStack, Failure> {
         Some(shipped) => shipped,
         None => stack_text(&args.stack).map_err(|error| {
             let known: Vec<&str> = stacks::ready_made().collect();
-            format!("--stack {}: {error}; for the search alone: {}", args.stack, known.join(", "))
+            usage(format!(
+                "--stack {}: {error}; for the search alone: {}",
+                args.stack,
+                known.join(", ")
+            ))
         })?,
     };
     let settings: Vec<Setting> =
@@ -128,7 +131,7 @@ fn searched_stack(args: &CrashtestArgs) -> Result<SearchedStack, Failure> {
 fn check_point(point: u64, points: u64) -> Result<(), Failure> {
     if point >= points {
         let last = points - 1;
-        return Err(format!("--point {point}: accepted: 0 to {last}, as --points says").into());
+        return Err(usage(format!("--point {point}: accepted: 0 to {last}, as --points says")));
     }
     Ok(())
 }
@@ -254,8 +257,9 @@ fn seeds(args: &CrashtestArgs) -> Result<Range<u64>, Failure> {
         (range.start < range.end).then_some(range)
     });
     range.ok_or_else(|| {
-        format!("--seeds {text}: accepted: A..B with A < B, the seeds from A up to but without B")
-            .into()
+        usage(format!(
+            "--seeds {text}: accepted: A..B with A < B, the seeds from A up to but without B"
+        ))
     })
 }
 

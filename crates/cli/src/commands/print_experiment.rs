@@ -1,7 +1,7 @@
 //! The experiment file that makes the runs of a comparison.
 
 use crate::args::{CompareArgs, DependenciesArg, DueArg, FitArg, ReadArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_sim::experiment::WarmUp;
 use imbrex_stack::Setting;
 use imbrex_traces::BlockRule;
@@ -17,10 +17,9 @@ pub fn print_experiment(
     is_cut: bool,
 ) -> Result<String, Failure> {
     if let Some(option) = unstated(args) {
-        return Err(format!(
+        return Err(usage(format!(
             "--print-experiment with {option}: an experiment file has no key for it; accepted: without {option}"
-        )
-        .into());
+        )));
     }
     let mut file = Table::new();
     file.insert("name".into(), "compare".into());
@@ -143,5 +142,5 @@ fn list(texts: &[String]) -> Value {
 }
 
 fn too_large(option: &str, value: u64) -> Failure {
-    format!("{option} {value}: an experiment file holds at most {}", i64::MAX).into()
+    usage(format!("{option} {value}: an experiment file holds at most {}", i64::MAX))
 }

@@ -6,7 +6,7 @@ use super::run::kept::Keeping;
 use super::run::stopped::{self, execute_until_stopped, say_what_is_left};
 use super::run::{check_folders, write_outcome};
 use crate::args::ReproduceArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_report::TableStyle;
 use imbrex_sim::basis::Tally;
 use imbrex_sim::experiment::{Experiment, Figure, Row, figures};
@@ -85,9 +85,9 @@ fn experiments(figures: &[Figure], scale: Option<f64>) -> Result<Vec<Experiment>
     let scalable = experiments.iter_mut().filter(|e| e.is_scalable());
     let scaled = scalable.map(|e| e.rescale(scale)).collect::<Result<Vec<()>, _>>()?;
     if scaled.is_empty() {
-        return Err(
-            format!("--scale {scale}: the size of these workloads is what is measured").into()
-        );
+        return Err(usage(format!(
+            "--scale {scale}: the size of these workloads is what is measured"
+        )));
     }
     Ok(experiments)
 }

@@ -16,7 +16,7 @@ use super::members::{
 use super::replace::MemberReplacer;
 use super::stack::{refuse_unservable, stack_with_settings};
 use crate::args::{DirectArg, ServeArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use control::NewDisks;
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Gauge;
@@ -306,9 +306,9 @@ fn listen(args: &ServeArgs) -> Result<(Listen, Option<PrivateSocket>), Failure> 
         (Some(path), _) => Ok((Listen::Unix(path.clone()), None)),
         (None, Some(address)) => {
             let address = address.parse().map_err(|_| {
-                format!(
+                usage(format!(
                     "--listen {address}: accepted: an address and a port, such as 127.0.0.1:10809"
-                )
+                ))
             })?;
             let listen = if args.trust_network { Listen::Network } else { Listen::Tcp };
             Ok((listen(address), None))
@@ -333,7 +333,7 @@ fn open_image(
     if args.force && !args.read_only && !config.disks().any(DiskConfig::is_remote) {
         let words = "--force: no disk of the stack is at another server; accepted: with --read-only, to show \
                      disks that do not belong together";
-        return Err(words.into());
+        return Err(usage(words));
     }
     let numbers = MemberNumbers::Listed(listed_members(&image.description().members));
     let plan = Plan::new(&config, &image_options(numbers))?;
@@ -490,7 +490,7 @@ fn make_contents_dir(folder: &Path, nodes: &[&str]) -> Result<(), Failure> {
 
 fn emulate(args: &ServeArgs, server: &Server) -> Result<Served, Failure> {
     if args.scale == 0 {
-        return Err("--scale 0: accepted: 1 or more".into());
+        return Err(usage("--scale 0: accepted: 1 or more"));
     }
     let config = stack_with_settings(&args.stack, &args.set)?;
     refuse_unservable(&config)?;

@@ -1,6 +1,6 @@
 //! The stack that a command is about.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, usage, usage_if_option};
 use imbrex_drives::toml_error::{listed, nearest};
 use imbrex_stack::{NodeConfig, Setting, StackConfig, check_taken, ready_made};
 
@@ -9,7 +9,11 @@ const ARCHIVE: &str = "-archive";
 
 /// The settings of `--set`.
 pub fn settings(texts: &[String]) -> Result<Vec<Setting>, Failure> {
-    Ok(texts.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>()?)
+    texts.iter().map(|text| setting(text)).collect()
+}
+
+fn setting(text: &str) -> Result<Setting, Failure> {
+    Setting::parse(text).map_err(usage_if_option)
 }
 
 /// A setting of one stack of several.
@@ -30,17 +34,16 @@ pub fn settings_of_stacks(
         let path = text.split('=').next().unwrap_or_default();
         // A stack may be a file, whose name may have dots; keys have no colon.
         let Some((stack, _)) = path.rsplit_once(':') else {
-            of_all.push(Setting::parse(text)?);
+            of_all.push(setting(text)?);
             continue;
         };
         if !stacks.iter().any(|known| known == stack) {
-            return Err(format!(
+            return Err(usage(format!(
                 "--set {text}: `{stack}` is not compared; accepted: STACK:NODE.KEY=VALUE with one of {}",
                 listed(stacks)
-            )
-            .into());
+            )));
         }
-        let setting = Setting::parse(&text[stack.len() + 1..])?;
+        let setting = setting(&text[stack.len() + 1..])?;
         of_one.push(OwnSetting { stack: stack.to_string(), setting });
     }
     Ok((of_all, of_one))
@@ -59,11 +62,10 @@ pub fn systems(names: &[String]) -> Result<Vec<String>, Failure> {
         };
         if found.is_empty() {
             let known: Vec<&str> = ready_made().collect();
-            return Err(format!(
+            return Err(usage(format!(
                 "--systems {name}: no ready-made stack has such a name; accepted: a pattern of some of {}",
                 listed(&known)
-            )
-            .into());
+            )));
         }
         // One that two patterns name runs once; one that is written twice is compared with itself.
         let is_pattern = found.len() > 1 || found[0] != name;
@@ -87,7 +89,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// The one stack that a command is about, each of its settings applied to a node it has.
 pub fn stack_with_settings(name: &str, set: &[String]) -> Result<StackConfig, Failure> {
     let settings = settings(set)?;
-    let config = StackConfig::load(name, &settings)?;
+    let config = StackConfig::load(name, &settings).map_err(usage_if_option)?;
     check_nodes(&config, &settings)?;
     Ok(config)
 }
@@ -97,18 +99,17 @@ pub fn check_nodes(config: &StackConfig, settings: &[Setting]) -> Result<(), Fai
     for setting in settings {
         let Setting { node, key, .. } = setting;
         if config.has_node(node) {
-            check_taken(setting, [config].into_iter(), "the stack")?;
+            check_taken(setting, [config].into_iter(), "the stack").map_err(usage_if_option)?;
             continue;
         }
         let nodes: Vec<&str> = config.node.iter().map(NodeConfig::name).collect();
         let hint = nearest(node, nodes.iter().copied())
             .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        return Err(format!(
+        return Err(usage(format!(
             "--set {node}.{key}: the stack `{}` has no node `{node}`{hint} (nodes: {})",
             config.name,
             listed(&nodes)
-        )
-        .into());
+        )));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The values of `--sweep`.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_sim::experiment::{SWEEP_POINTS_MAX, Sweep, points};
 use imbrex_stack::Setting;
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ pub fn swept_values(texts: &[String]) -> Result<Swept, Failure> {
     for text in texts {
         let (key, values) = key_and_values(text)?;
         if swept.insert(key.clone(), values).is_some() {
-            return Err(
-                format!("--sweep {text}: `{key}` is swept twice; accepted: a key once").into()
-            );
+            return Err(usage(format!(
+                "--sweep {text}: `{key}` is swept twice; accepted: a key once"
+            )));
         }
     }
     Ok(swept)
@@ -26,10 +26,9 @@ pub fn swept_values(texts: &[String]) -> Result<Swept, Failure> {
 pub fn sweep(swept: &Swept, stacks: usize) -> Result<Sweep<'static>, Failure> {
     let runs = swept.values().map(Vec::len).fold(stacks, usize::saturating_mul);
     if runs > SWEEP_POINTS_MAX {
-        return Err(format!(
+        return Err(usage(format!(
             "--sweep: {runs} runs of {stacks} systems; accepted: at most {SWEEP_POINTS_MAX}"
-        )
-        .into());
+        )));
     }
     Ok(Sweep {
         points: points(swept),
@@ -42,7 +41,7 @@ pub fn sweep(swept: &Swept, stacks: usize) -> Result<Sweep<'static>, Failure> {
 fn key_and_values(text: &str) -> Result<(String, Vec<toml::Value>), Failure> {
     let wrong = |what: &str| {
         let accepted = "NODE.KEY=A,B,C, such as cache.capacity=1%,2%,5%";
-        Failure::from(format!("--sweep {text}: {what}; accepted: {accepted}"))
+        usage(format!("--sweep {text}: {what}; accepted: {accepted}"))
     };
     let (key, list) = text.split_once('=').ok_or_else(|| wrong("there are no values"))?;
     let key = key.trim();

@@ -7,7 +7,7 @@ use super::telling::Telling;
 use super::workload::placed_trace;
 use crate::args::{FitArg, PlacedTraceArgs, VerdictArgs};
 use crate::commit::commit;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_drives::shell_word;
 use imbrex_sim::verdict::{DRIVES_DEFAULT, Question};
 use imbrex_traces::BlockRule;
@@ -61,7 +61,7 @@ fn drives(args: &VerdictArgs) -> Result<Vec<String>, Failure> {
     let mut drives: Vec<String> = Vec::new();
     for drive in &args.drive {
         if drives.contains(drive) {
-            return Err(format!("--drive {drive}: it is there twice; accepted: each once").into());
+            return Err(usage(format!("--drive {drive}: it is there twice; accepted: each once")));
         }
         drives.push(drive.clone());
     }

@@ -1,7 +1,7 @@
 //! The workload that a command replays.
 
 use crate::args::{FitArg, PlacedTraceArgs, WorkloadArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_report::{Dependencies, Due, ReplayMode};
 use imbrex_sim::experiment::{Wanted, WarmUp, Workload};
 use imbrex_sim::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
@@ -15,38 +15,39 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted)
         ..Workload::of_trace(&args.trace, args.read.options()?, args.limit)
     };
     if args.repeat > 1 && workload.is_stream() {
-        return Err(format!(
+        return Err(usage(format!(
             "--trace - with --repeat {}: standard input can be read once: give a file",
             args.repeat
-        )
-        .into());
+        )));
     }
     if let (Some(warm_up @ WarmUp::Share(_)), true) = (args.warm_up, workload.is_stream()) {
-        return Err(format!(
+        return Err(usage(format!(
             "--trace - with --warm-up {warm_up}: a share is of all requests, and standard input can be read once; \
              accepted: a count or until-full"
-        )
-        .into());
+        )));
     }
     if args.new_blocks && args.repeat == 1 {
-        return Err("--new-blocks: there is one round; accepted: with --repeat of 2 or more".into());
+        return Err(usage(
+            "--new-blocks: there is one round; accepted: with --repeat of 2 or more",
+        ));
     }
     if args.new_blocks && matches!(args.fit, Some(FitArg::Scale)) {
-        return Err("--new-blocks with --fit scale: the trace fills the device; accepted: --fit wrap, which \
-                    is meant without --fit"
-            .into());
+        return Err(usage(
+            "--new-blocks with --fit scale: the trace fills the device; accepted: --fit wrap, which is meant \
+             without --fit",
+        ));
     }
     let passes = if matches!(args.fit, Some(FitArg::Scale)) { 2 } else { 0 };
     let wanted = workload.kept.want(passes);
     let mode = match (args.open_loop, args.streams) {
         (true, _) => {
             if !(args.speed > 0.0 && args.speed.is_finite()) {
-                return Err(format!("--speed {}: accepted: a number above 0", args.speed).into());
+                return Err(usage(format!("--speed {}: accepted: a number above 0", args.speed)));
             }
             ReplayMode::OpenLoop { speed: args.speed }
         }
         (false, Some(streams)) if !(1..=STREAMS_MAX).contains(&streams) => {
-            return Err(format!("--streams {streams}: accepted: 1 to {STREAMS_MAX}").into());
+            return Err(usage(format!("--streams {streams}: accepted: 1 to {STREAMS_MAX}")));
         }
         (false, Some(streams)) => {
             let due = args.due.map_or(Due::Absolute, Due::from);
@@ -83,10 +84,9 @@ fn fit_of(fit: Option<FitArg>, workload: &Workload) -> Result<Fit, Failure> {
         None => Fit::Refuse,
         Some(FitArg::Wrap) => Fit::Wrap,
         Some(FitArg::Scale) if workload.is_stream() => {
-            return Err(
-                "--fit scale reads the trace twice, which standard input does not allow: give a file"
-                    .into(),
-            );
+            return Err(usage(
+                "--fit scale reads the trace twice, which standard input does not allow: give a file",
+            ));
         }
         Some(FitArg::Scale) => Fit::Scale { span_bytes: workload.span_bytes()? },
     })

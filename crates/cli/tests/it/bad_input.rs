@@ -2,6 +2,7 @@
 //! option, the value, and what is accepted; never a panic. Status 1 says that the command failed,
 //! 2 that it was called wrongly.
 
+use crate::served::status_of;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -17,8 +18,8 @@ fn imbrex(folder: &Path, arguments: &[&str]) -> Output {
         .expect("the command starts")
 }
 
-/// Runs `compare` in a folder with the given files; checks that it fails with status 1, prints
-/// nothing else but which runs had ended before, and returns its message.
+/// Runs `compare` in a folder with the given files; checks that it fails, with status 2 where the message
+/// begins with an option, prints nothing else but which runs had ended before, and returns its message.
 fn failure(files: &[(&str, &[u8])], arguments: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, content) in files {
@@ -28,7 +29,7 @@ fn failure(files: &[(&str, &[u8])], arguments: &str) -> String {
         ["compare"].into_iter().chain(arguments.split_whitespace()).collect();
     let output = imbrex(folder.path(), &arguments);
     let message = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
+    assert_eq!(output.status.code(), status_of(&message), "{arguments:?}: {message}");
     assert!(output.stdout.is_empty(), "{arguments:?} printed a result");
     let mut lines = message.lines().skip_while(|line| line.starts_with("  done: "));
     let line = lines.next().expect("a line");

@@ -1,5 +1,6 @@
 //! Values that no run can use are refused with one line: no panic, no silent correction.
 
+use crate::served::status_of;
 use std::fs::File;
 use std::process::{Command, Output, Stdio};
 
@@ -19,11 +20,13 @@ fn imbrex(arguments: &str, stdout: Stdio) -> Output {
         .expect("the command starts")
 }
 
-/// The message of a command that fails with `status` and prints nothing else.
+/// The message of a command that fails with `status`, or with 2 where it begins with an option, and prints nothing
+/// else.
 fn refusal(arguments: &str, status: i32) -> String {
     let output = imbrex(arguments, Stdio::piped());
     let message = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(status), "{arguments}: {message}");
+    let status = status_of(&message).max(Some(status));
+    assert_eq!(output.status.code(), status, "{arguments}: {message}");
     assert!(output.stdout.is_empty(), "{arguments} printed a result");
     message
 }

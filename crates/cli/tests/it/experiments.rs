@@ -1,5 +1,6 @@
 //! `imbrex run`, `imbrex reproduce` and the flags of trace reading, through the command itself.
 
+use crate::served::status_of;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -37,9 +38,10 @@ fn output_of(folder: &Path, arguments: &[&str]) -> String {
 /// The message of a command that fails and prints nothing else.
 fn refusal(folder: &Path, arguments: &[&str]) -> String {
     let output = imbrex(folder, arguments);
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), status_of(&said), "{arguments:?}: {said}");
     assert!(output.stdout.is_empty(), "{arguments:?} printed a result");
-    String::from_utf8(output.stderr).expect("text")
+    said
 }
 
 /// A folder with the experiment, and with `changed` in place of `text` in it.

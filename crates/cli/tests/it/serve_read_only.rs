@@ -201,7 +201,7 @@ fn force_needs_read_only() {
     let serve = ["serve", "striped", "--data", &data, "--socket", &socket];
     let output = run(&[&serve[..], &["--force"]].concat());
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(output.status.code(), Some(2), "{said}");
     let expected = "imbrex: --force: no disk of the stack is at another server; accepted: with --read-only, to show \
                     disks that do not belong together\n";
     assert_eq!(said, expected);

@@ -28,10 +28,17 @@ pub fn run(arguments: &[&str]) -> Output {
     command.args(arguments).output().expect("the program")
 }
 
+/// The status of a command that has said this: 2 where the message begins with an option, because it was called
+/// wrongly, and 1 where a file that an option names could not be had.
+pub fn status_of(said: &str) -> Option<i32> {
+    let of_option = |line: &str| line.starts_with("imbrex: --") && !line.contains("(os error");
+    Some(if said.lines().any(of_option) { 2 } else { 1 })
+}
+
 /// What a program that failed said, without the line end; panics when it did not fail.
 pub fn failure(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr).trim_end().to_string();
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(output.status.code(), status_of(&said), "{said}");
     assert!(output.stdout.is_empty(), "a failure prints no report");
     said
 }

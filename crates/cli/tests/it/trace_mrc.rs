@@ -121,7 +121,7 @@ fn traces_without_an_answer_say_why() {
         "imbrex: trims.csv: no block is read or written; accepted: a trace with at least one read or write"
     );
     assert_eq!(
-        refused(folder, &["t.spc", "--sample", "1e-9"], 1),
+        refused(folder, &["t.spc", "--sample", "1e-9"], 2),
         "imbrex: --sample: 0.000000001 has no block of this trace; accepted: more, 1 is all blocks"
     );
     assert_eq!(
@@ -130,7 +130,7 @@ fn traces_without_an_answer_say_why() {
     );
     assert_eq!(fs::read_to_string(folder.join("t.spc")).expect("the trace"), TRACE);
     assert_eq!(
-        refused(folder, &["t.spc", "--csv", "hits", "--html", "hits"], 1),
+        refused(folder, &["t.spc", "--csv", "hits", "--html", "hits"], 2),
         "imbrex: --csv hits --html hits: are one file; accepted: two"
     );
 }

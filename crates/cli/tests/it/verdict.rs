@@ -15,7 +15,7 @@ fn imbrex(folder: &Path, arguments: &str) -> Result<String, String> {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     match run.status.code() {
         Some(0) => Ok(text(run.stdout)),
-        Some(1) => {
+        Some(1 | 2) => {
             assert!(run.stdout.is_empty(), "{arguments}: nothing is said of what failed");
             Err(text(run.stderr))
         }

@@ -3,7 +3,7 @@
 use super::{emit, stacks};
 use crate::args::QuietArgs;
 use crate::commands::telling::Telling;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_core::planted::PlantedBug;
 pub use imbrex_sim::crashtest::product::campaign::Options;
 use imbrex_sim::crashtest::product::campaign::{Totals, bugs, cases_to_find, run_case, run_seeds};
@@ -21,13 +21,15 @@ const CASES_TO_FIND_MAX: u64 = 5_000;
 pub fn kind_of_array(stack: &SearchedStack) -> Result<&'static str, Failure> {
     match Site::new(stack, 0, Wrong::default())? {
         Some(site) => Ok(site.array.kind),
-        None => Err(format!(
+        None => Err(usage(format!(
             "--stack {}: accepted: with --product a stack with an array that can be rebuilt (for the search \
              alone: {})",
             stack.name(),
-            stacks::ready_made().filter(|name| name.starts_with("raid")).collect::<Vec<_>>().join(", ")
-        )
-        .into()),
+            stacks::ready_made()
+                .filter(|name| name.starts_with("raid"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ))),
     }
 }
 

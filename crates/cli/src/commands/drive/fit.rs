@@ -2,7 +2,7 @@
 
 use crate::args::FitArgs;
 use crate::commands::console::emit;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_drives::quantity::Size;
 use imbrex_sim::fit::{Fitted, Log, fit};
 
@@ -10,7 +10,8 @@ use imbrex_sim::fit::{Fitted, Log, fit};
 pub fn run(args: &FitArgs) -> Result<(), Failure> {
     let capacity = match &args.capacity {
         Some(text) => {
-            let Size(bytes) = text.parse().map_err(|error| format!("--capacity: {error}"))?;
+            let Size(bytes) =
+                text.parse().map_err(|error| usage(format!("--capacity: {error}")))?;
             Some(bytes)
         }
         None => None,

@@ -7,7 +7,7 @@ use crate::commands::outputs::TRACE_FILE;
 use crate::commands::outputs::jobs;
 use crate::commands::telling::Telling;
 use crate::commit::commit;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage_if_option};
 use imbrex_report::FORM_FILES;
 use imbrex_serve::signals::{STOPPED_EXIT_STATUS, set_on_signals};
 use imbrex_sim::experiment::{Experiment, Found, Left, Outcome, Watch, execute};
@@ -47,7 +47,8 @@ pub fn execute_until_stopped(
     let outcomes = std::thread::scope(|scope| {
         let (stop, telling) = (&stop, &telling);
         scope.spawn(move || say_when_stopping(stop, &end, telling));
-        let outcomes = execute(experiments, settings, output.seed, jobs, &watch);
+        let outcomes =
+            execute(experiments, settings, output.seed, jobs, &watch).map_err(usage_if_option);
         drop(has_ended);
         outcomes
     });

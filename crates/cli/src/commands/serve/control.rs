@@ -5,7 +5,7 @@ use super::live_report::LiveReport;
 use crate::args::ServeArgs;
 use crate::commands::console::remark;
 use crate::commands::replace::MemberReplacer;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_core::disk::Disk;
 use imbrex_core::engine::Engine;
 use imbrex_core::stack::NodeId;
@@ -32,11 +32,10 @@ pub fn bind(args: &ServeArgs, server: &mut Server) -> Result<Option<PathBuf>, Fa
     });
     let Some(path) = args.control.clone().or(beside) else {
         if args.allow_faults {
-            return Err(
-                "--allow-faults: faults are commands, and nothing takes commands; accepted: with \
-                        --socket PATH or --control PATH"
-                    .into(),
-            );
+            return Err(usage(
+                "--allow-faults: faults are commands, and nothing takes commands; accepted: with --socket PATH \
+                 or --control PATH",
+            ));
         }
         return Ok(None);
     };

@@ -1,6 +1,6 @@
 //! `--record`: every request of a served device, in a file that can be replayed.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_core::operation::{Durability, Operation};
 use imbrex_serve::connections::RequestRecord;
 use imbrex_traces::{RecordingHeader, RecordingWriter, SourceKind, TraceOperation, TraceRecord};
@@ -31,11 +31,11 @@ pub struct NewFile {
 /// so that a path that cannot be written leaves the image clean.
 pub fn create_file(path: &Path) -> Result<NewFile, Failure> {
     let named = |error: std::io::Error| match error.kind() {
-        ErrorKind::AlreadyExists => format!(
+        ErrorKind::AlreadyExists => usage(format!(
             "--record {}: there is such a file already; accepted: a path where none is",
             path.display()
-        ),
-        _ => format!("--record {}: {error}", path.display()),
+        )),
+        _ => format!("--record {}: {error}", path.display()).into(),
     };
     // A pipe or a terminal holds nothing that could be lost.
     let is_special =

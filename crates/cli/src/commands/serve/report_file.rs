@@ -1,6 +1,6 @@
 //! `--report`: the file that the report is written to.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -41,7 +41,7 @@ impl ReportFile {
             !found.file_type().is_block_device()
         };
         if !is_harmless {
-            return Err(wrong(
+            return Err(misplaced(
                 path,
                 &"there is a file that is no report; accepted: a path where none is, or an earlier \
                   report, which is replaced",
@@ -58,7 +58,7 @@ impl ReportFile {
 
     /// The error for a file that is a member of the image.
     pub fn is_member(&self, node: &str) -> Failure {
-        wrong(&self.path, &format_args!("it is the disk of node `{node}`"))
+        misplaced(&self.path, &format_args!("it is the disk of node `{node}`"))
     }
 
     /// Writes the report in place of an earlier one.
@@ -97,6 +97,12 @@ fn holds_report(file: &mut File) -> std::io::Result<bool> {
     Ok(start.is_empty() || start == REPORT_START)
 }
 
+/// What went wrong with the file.
 fn wrong(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     format!("--report {}: {error}", path.display()).into()
+}
+
+/// Why no report may go there.
+fn misplaced(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    usage(wrong(path, why))
 }

@@ -2,7 +2,7 @@
 
 use super::super::console::emit;
 use crate::args::MovementArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_drives::Drive;
 use imbrex_sim::analysis::movement::{
     Model, ModelMovement, MovementSettings, TraceMovement, trace_movement,
@@ -13,7 +13,7 @@ use imbrex_sim::experiment::Workload;
 pub fn run(args: &MovementArgs) -> Result<(), Failure> {
     let models = args.models.iter().map(|&number| Model::try_from(number));
     let models = models.collect::<Result<Vec<Model>, _>>();
-    let models = models.map_err(|error| format!("--models: {error}"))?;
+    let models = models.map_err(|error| usage(format!("--models: {error}")))?;
     let readings = &args.readings;
     let settings = MovementSettings {
         track_blocks: args.track_blocks,

@@ -4,7 +4,7 @@ use super::super::console::emit;
 use crate::args::MrcArgs;
 use crate::commands::outputs::check_output;
 use crate::commands::page_file::write_page;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
 use imbrex_sim::workload_page::lru_page;
@@ -21,7 +21,7 @@ pub fn run(args: &MrcArgs) -> Result<(), Failure> {
         && csv == html
     {
         let file = csv.display();
-        return Err(format!("--csv {file} --html {file}: are one file; accepted: two").into());
+        return Err(usage(format!("--csv {file} --html {file}: are one file; accepted: two")));
     }
     let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
     let curve =
