@@ -232,6 +232,10 @@ pub struct CompareArgs {
     /// node
     #[arg(long, value_name = "NODE.GAUGE")]
     pub series: Vec<String>,
+    /// Write a line of CSV for each request of each run: when it arrived, was issued and ended, and what it waited
+    /// for
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["untimed", "print_experiment"])]
+    pub log_requests: Option<PathBuf>,
     /// Set the band rewrites of each system beside the least number that any policy needs (see `imbrex
     /// bound`)
     #[arg(long, conflicts_with_all = ["open_loop", "streams"])]

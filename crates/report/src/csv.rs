@@ -3,6 +3,7 @@
 //!
 //! Every file has a header line and starts its rows with the run; undefined numbers are empty.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::activity_use::ResponseByActivity;
@@ -408,6 +409,14 @@ pub(super) fn response_columns() -> String {
     columns.collect::<Vec<_>>().join(",")
 }
 
+/// A cell of text, in quotes where it needs them.
+pub fn csv_cell(value: &str) -> Cow<'_, str> {
+    match value.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", value.replace('"', "\"\"")).into(),
+        false => value.into(),
+    }
+}
+
 /// A table that grows cell by cell.
 pub(super) struct Csv {
     /// What there is of it.
@@ -437,11 +446,7 @@ impl Csv {
     /// A cell of text.
     pub fn text(&mut self, value: &str) -> &mut Csv {
         self.separate();
-        if value.contains([',', '"', '\n', '\r']) {
-            let _ = write!(self.text, "\"{}\"", value.replace('"', "\"\""));
-        } else {
-            self.text.push_str(value);
-        }
+        self.text.push_str(&csv_cell(value));
         self
     }
 

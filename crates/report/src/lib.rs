@@ -48,6 +48,7 @@ mod zone_use;
 pub use activity_recorder::ActivityState;
 pub use activity_use::{ActivityFigures, ActivityUse, GhostUse, ResponseByActivity};
 pub use by_cause::ByCause;
+pub use csv::csv_cell;
 pub use event_use::EventUse;
 pub use files::REPORT_FILES;
 pub use form_table::{FORM_FILES, FormPoint, FormTable};

@@ -2,6 +2,7 @@
 
 mod cut;
 mod place;
+mod request_log;
 mod streams;
 mod turn;
 mod windows;
@@ -10,6 +11,7 @@ use cut::Cutter;
 pub use cut::{Cut, Touched};
 use place::operation_of;
 pub use place::place;
+pub use request_log::{COLUMNS as REQUEST_LOG_COLUMNS, RequestLog};
 use streams::Streams;
 use turn::Turn;
 pub use windows::{Dealt, StreamWindow, Windows};
@@ -236,6 +238,8 @@ pub struct Replayer<I> {
     /// Where the trace is cut into windows.
     cutter: Option<Cutter>,
     activities: Activities,
+    /// None where nobody wants a line for each request.
+    log: Option<Box<RequestLog>>,
     /// Latencies and series.
     recorder: Rc<RefCell<Recorder>>,
     /// Counts.
@@ -295,6 +299,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             dealt,
             cutter,
             activities: Activities::default(),
+            log: None,
             recorder,
             counts: ReplayCounts::default(),
             finished_at: Instant::ZERO,
@@ -362,6 +367,16 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     /// The same one, which records by what nodes do while a request is open.
     pub fn with_activities(self, activities: Activities) -> Replayer<I> {
         Replayer { activities, ..self }
+    }
+
+    /// Writes a line to a log for each request from now on.
+    pub fn log_to(&mut self, log: RequestLog) {
+        self.log = Some(Box::new(log));
+    }
+
+    /// The log.
+    pub fn take_log(&mut self) -> Option<RequestLog> {
+        self.log.take().map(|log| *log)
     }
 
     /// What stopped the replay, if anything did.
@@ -537,6 +552,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     fn issue(
         &mut self,
         waiting: Waiting,
+        now: Instant,
         (arrived, due): (Instant, Instant),
         stream: u32,
         buffers: &mut Buffers,
@@ -549,6 +565,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         let entry =
             InFlight { record, arrived, due, operation, blocks, buffer, stream, window, mark };
         let index = self.in_flight.add(entry);
+        if let Some(log) = &mut self.log {
+            log.issued(index, extent.start.0, now);
+        }
         if let Some(cutter) = &mut self.cutter {
             cutter.count(usize::from(window), operation, blocks);
         }
@@ -575,7 +594,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             self.streams.as_mut()?.add(waiting, stamp);
         }
         let (stream, waiting, due) = self.streams.as_mut()?.take(now)?;
-        Some(self.issue(waiting, (now, due), stream, buffers))
+        Some(self.issue(waiting, now, (now, due), stream, buffers))
     }
 }
 
@@ -620,7 +639,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
                 }
                 let (waiting, _) = self.next?;
                 self.advance();
-                Some(self.issue(waiting, (now, now), 0, buffers))
+                Some(self.issue(waiting, now, (now, now), 0, buffers))
             }
             ReplayMode::Untimed => {
                 if self.next.is_none() || !self.in_flight.is_empty() || !self.turn.take(now) {
@@ -628,19 +647,21 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
                 }
                 let (waiting, _) = self.next?;
                 self.advance();
-                Some(self.issue(waiting, (now, now), 0, buffers))
+                Some(self.issue(waiting, now, (now, now), 0, buffers))
             }
             ReplayMode::Streams { .. } => self.poll_streams(now, buffers),
             ReplayMode::OpenLoop { .. } | ReplayMode::Live => {
                 let (waiting, at) = self.take_arrived(now)?;
-                Some(self.issue(waiting, (at, at), 0, buffers))
+                Some(self.issue(waiting, now, (at, at), 0, buffers))
             }
         }
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
+        let number = completion.tag.0 as u32;
+        let request = self.in_flight.take(number);
         let InFlight { record, arrived, due, operation, blocks, buffer, stream, window, mark } =
-            self.in_flight.take(completion.tag.0 as u32);
+            request;
         buffers.release(buffer);
         if let Some(streams) = &mut self.streams {
             streams.end(stream, now);
@@ -656,9 +677,13 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
         }
         let (latency, bytes) = (now.since(arrived).0, blocks * BLOCK_BYTES);
         let at_ns = now.since(self.from).0;
+        let felt = self.activities.since(mark);
+        if let Some(log) = &mut self.log {
+            log.ended(number, &request, felt, now, self.from);
+        }
         let mut recorder = self.recorder.borrow_mut();
         recorder.window_completed(usize::from(window), latency);
-        recorder.felt(self.activities.since(mark));
+        recorder.felt(felt);
         match operation {
             Operation::Read => recorder.read_completed(at_ns, latency, bytes),
             Operation::Write { .. } => recorder.write_completed(at_ns, latency, bytes),

@@ -43,7 +43,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
         movement: None,
         drive_scale_option: Some("--drive-scale"),
     };
-    let task = Task { workload: &workload, seed: args.seed, case: &case };
+    let task = Task::new(&workload, args.seed, &case);
     let mut bound = task.bound(&BoundOptions { cells: args.cells, is_drained: args.drained })?;
     bound.commit = commit();
     match args.json {

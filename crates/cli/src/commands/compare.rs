@@ -1,7 +1,7 @@
 //! `imbrex compare`.
 
 use super::console::emit;
-use super::outputs::{check_out, jobs, write_results};
+use super::outputs::{check_out, check_output, jobs, write_results};
 use super::print_experiment::print_experiment;
 use super::stack::{settings_of_stacks, systems};
 use super::sweep::{sweep, swept_values};
@@ -31,6 +31,9 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         )));
     }
     check_out(&args.output)?;
+    if let Some(log) = &args.log_requests {
+        check_output("--log-requests", log, [args.workload.trace.as_str()])?;
+    }
     let (workload, mut replay, _kept) = workload(&args.workload)?;
     if args.untimed {
         replay.mode = ReplayMode::Untimed;
@@ -96,7 +99,8 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let batch = Batch { workload, seed, cases, jobs: jobs(args.output.jobs) };
     let mut report = {
         let telling = Telling::new(args.output.quiet);
-        batch.run(&|step| telling.step(step)).map_err(usage_if_option)?
+        let log = args.log_requests.as_deref();
+        batch.run_logged(log, &|step| telling.step(step)).map_err(usage_if_option)?
     };
     report.commit = commit();
     if args.bound {

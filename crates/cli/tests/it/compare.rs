@@ -337,3 +337,45 @@ fn the_version_names_the_commit() {
     assert!(said.starts_with(&format!("imbrex {} (", env!("CARGO_PKG_VERSION"))), "{said}");
     assert!(said.contains("commit"), "{said}");
 }
+
+#[test]
+fn the_log_of_requests_has_a_line_for_each_and_their_times() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path();
+    let options = "--trace synthetic:uniform-random-write/200 --systems lru,idler --fit wrap \
+                   --sweep cache.capacity=1MiB,2MiB --limit 600 --warm-up 100 --quiet";
+    imbrex(place, &format!("compare {options} --jobs 2 --log-requests log.csv --out out"));
+    let log = std::fs::read_to_string(place.join("log.csv")).expect("a log");
+    let header =
+        "run,request,operation,offset_bytes,length_bytes,arrival_s,start_s,end_s,waited_for";
+    assert_eq!(log.lines().next(), Some(header));
+    let runs = runs(&place.join("out/report.json"));
+    assert_eq!(log.lines().count(), 1 + 500 * runs.len());
+    for run in &runs {
+        let label = match run["parameters"]["cache.capacity"].as_str() {
+            Some(capacity) => format!("lru capacity={capacity},"),
+            None => "idler,".to_string(),
+        };
+        let lines: Vec<Vec<&str>> = log
+            .lines()
+            .filter(|line| line.starts_with(&label))
+            .map(|line| line.split(',').collect())
+            .collect();
+        let number = |line: &[&str], column: usize| line[column].parse::<f64>().expect("a number");
+        let numbers: Vec<f64> = lines.iter().map(|line| number(line, 1)).collect();
+        assert_eq!(numbers, (101..=600).map(f64::from).collect::<Vec<_>>(), "one at a time");
+        let took = |line: &Vec<&str>| 1e3 * (number(line, 7) - number(line, 6));
+        let mean_ms = lines.iter().map(took).sum::<f64>() / 500.0;
+        let told_ms = run["response_ms"]["mean"].as_f64().expect("a mean");
+        assert!((mean_ms - told_ms).abs() < 1e-4 * told_ms, "{label}: {mean_ms} {told_ms}");
+        let written: f64 =
+            lines.iter().filter(|it| it[2] == "write").map(|line| number(line, 4)).sum();
+        assert_eq!(Some(written as u64), run["write_blocks"].as_u64().map(|blocks| blocks * 4096));
+        let last = lines.last().map(|line| number(line, 7)).expect("a line");
+        assert!((last - run["finish_s"].as_f64().expect("a time")).abs() < 1e-6);
+    }
+    imbrex(place, &format!("compare {options} --jobs 1 --log-requests again.csv"));
+    assert_eq!(std::fs::read_to_string(place.join("again.csv")).expect("a log"), log);
+    let left: Vec<_> = std::fs::read_dir(place).expect("a folder").flatten().collect();
+    assert_eq!(left.len(), 3, "no part is left: {left:?}");
+}

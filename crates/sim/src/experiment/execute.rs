@@ -100,11 +100,10 @@ impl PreparedWorkload {
             seed,
             size: experiment.size,
         });
-        let tasks = self.cases.iter().map(move |(workload, case)| Task {
-            workload: &self.swept[*workload],
-            seed,
-            case,
-        });
+        let tasks = self
+            .cases
+            .iter()
+            .map(move |(workload, case)| Task::new(&self.swept[*workload], seed, case));
         look.map(Work::Look).into_iter().chain(tasks.map(Work::Run))
     }
 }

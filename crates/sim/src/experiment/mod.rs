@@ -18,6 +18,7 @@ mod kept;
 mod member_movement;
 mod movement_analysis;
 mod reproduce;
+mod request_logs;
 mod rounds;
 mod rows;
 mod run;

@@ -6,6 +6,7 @@ use super::footprints::{FootprintKey, Footprints};
 use super::heads::HeadsConfig;
 use super::kept::Wanted;
 use super::member_movement::{DiskRecordings, MovementConfig};
+use super::request_logs::RequestLogs;
 use super::rounds::Rounds;
 use super::tasks::{Watch, make_all};
 use super::workload::{Until, Workload};
@@ -32,6 +33,7 @@ use imbrex_stack::{
 use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceRecord};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -65,6 +67,14 @@ pub enum RunError {
         trace: String,
         /// Why.
         error: Box<ReplayError>,
+    },
+    /// The log of the requests cannot be written.
+    #[error("{}: {error}", path.display())]
+    RequestLog {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
     },
 }
 
@@ -117,6 +127,15 @@ pub struct Task<'a> {
     pub seed: u64,
     /// The stack and how it is driven.
     pub case: &'a Case,
+    /// Where a line is written for each request; none where nobody wants that.
+    pub request_log: Option<&'a Path>,
+}
+
+impl<'a> Task<'a> {
+    /// A run without a log of its requests.
+    pub fn new(workload: &'a Workload, seed: u64, case: &'a Case) -> Task<'a> {
+        Task { workload, seed, case, request_log: None }
+    }
 }
 
 impl Batch {
@@ -126,14 +145,30 @@ impl Batch {
     /// # Errors
     /// The first error in the order of the cases.
     pub fn run(&self, progress: Progress<'_>) -> Result<Report, RunError> {
-        let tasks: Vec<Task<'_>> = self
-            .cases
-            .iter()
-            .map(|case| Task { workload: &self.workload, seed: self.seed, case })
-            .collect();
+        self.run_logged(None, progress)
+    }
+
+    /// The same, with a line of CSV for each request of each run in a file, if one is named. What was there is
+    /// replaced when all runs are made.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), and when the file cannot be written.
+    pub fn run_logged(
+        &self,
+        request_log: Option<&Path>,
+        progress: Progress<'_>,
+    ) -> Result<Report, RunError> {
+        let logs = request_log.map(|file| RequestLogs::new(file, self.cases.len()));
+        let task = |(number, case)| Task {
+            request_log: logs.as_ref().map(|logs| logs.of_run(number)),
+            ..Task::new(&self.workload, self.seed, case)
+        };
+        let tasks: Vec<Task<'_>> = self.cases.iter().enumerate().map(task).collect();
         let made = make_runs(&tasks, self.jobs, &Watch::to_the_end(progress));
         let made = made.into_iter().flatten().collect::<Result<_, _>>()?;
-        report_of(self.seed, made)
+        let report = report_of(self.seed, made)?;
+        logs.map_or(Ok(()), RequestLogs::finish)?;
+        Ok(report)
     }
 }
 
@@ -149,7 +184,7 @@ impl Batch {
         let mut known: Vec<((String, Limits), u64)> = Vec::new();
         let mut unbounded = Vec::new();
         let bounds = self.cases.iter().map(|case| {
-            let task = Task { workload: &self.workload, seed: self.seed, case };
+            let task = Task::new(&self.workload, self.seed, case);
             let bounded = match task.bounded(&footprints)? {
                 Ok(bounded) => bounded,
                 Err(why) => {
@@ -311,6 +346,9 @@ impl Task<'_> {
         let begun = self.warm_up(&mut replayer, &mut engine, &mut clock, &describe, stop)?;
         let from = begun.from;
         recordings.restart();
+        if let Some(log) = self.request_log()? {
+            replayer.log_to(log);
+        }
         self.watch_heads(&describe, from)?;
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let mut arrays = ArrayObserver::new(&describe, Rc::clone(&recorder));
@@ -332,6 +370,10 @@ impl Task<'_> {
         let (mut replayer, events) =
             run_with(replayer, events, (&mut engine, &mut clock), from, &mut observe);
         replayer.take_error().map_err(|error| self.stopped(error))?;
+        if let Some(log) = replayer.take_log() {
+            let path = self.request_log.map(Path::to_path_buf).unwrap_or_default();
+            log.finish().map_err(|error| RunError::RequestLog { path, error })?;
+        }
         let counts = replayer.counts;
         let system = &self.case.config.name;
         let events = events.map_err(|never| too_few_requests(system, never, counts.requests))?;

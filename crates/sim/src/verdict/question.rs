@@ -315,7 +315,7 @@ impl Question<'_> {
             }
         }
         let tasks: Vec<Task<'_>> =
-            cases.iter().map(|(workload, case)| Task { workload, seed: self.seed, case }).collect();
+            cases.iter().map(|(workload, case)| Task::new(workload, self.seed, case)).collect();
         let mut made = make_runs(&tasks, self.jobs, &Watch::to_the_end(progress)).into_iter();
         let results = trials.iter().enumerate().map(|(index, trial)| {
             if let Some(error) = failed.remove(&index) {

@@ -134,7 +134,7 @@ fn tower(above: &str) -> StackConfig {
 fn bound(config: StackConfig) -> Result<Bound, RunError> {
     let workload = workload("synthetic:uniform-random-write/1000");
     let case = case(config);
-    let task = Task { workload: &workload, seed: 1, case: &case };
+    let task = Task::new(&workload, 1, &case);
     task.bound(&BoundOptions { cells: 32, is_drained: false })
 }
 
