@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest, Sha256};
 
 use super::TraceError;
+use super::options::ReadOptions;
+use super::read_watch::Watched;
 use super::tar;
 
 /// Bytes read from the file at a time.
@@ -67,14 +69,18 @@ pub(super) struct Input {
 
 impl Input {
     /// Opens a file, or standard input for `-`, and fills the buffer for the first time.
-    pub(super) fn open(path: &str, hashed: bool) -> Result<Self, TraceError> {
+    pub(super) fn open(path: &str, options: &ReadOptions) -> Result<Self, TraceError> {
         if path == "-" {
-            return Self::from_read(path, Box::new(io::stdin()), hashed);
+            return Self::from_read(path, Box::new(io::stdin()), options.sha256);
         }
         let file = File::open(path)
             .map_err(|source| TraceError::Open { path: path.to_owned(), source })?;
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        let mut input = Self::from_read(path, Box::new(file), hashed)?;
+        let raw: Box<dyn Read + Send> = match options.watch.clone() {
+            Some(watch) => Box::new(Watched { raw: file, watch }),
+            None => Box::new(file),
+        };
+        let mut input = Self::from_read(path, raw, options.sha256)?;
         input.is_file = is_file;
         Ok(input)
     }
@@ -140,7 +146,7 @@ impl Input {
     /// What can be read only once is too long.
     pub(super) fn twice(mut self) -> Result<(Self, Self), TraceError> {
         if self.is_file {
-            let again = Self::open(&self.path, false)?;
+            let again = Self::open(&self.path, &ReadOptions::default())?;
             return Ok((self, again));
         }
         let mut held = Vec::new();

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use super::column_map::TimeUnit;
 use super::error::TraceError;
 use super::fio_reader::FioWait;
+use super::read_watch::ReadWatch;
 use super::subsecond::Subsecond;
 use super::web_log::HttpWrites;
 
@@ -215,6 +216,8 @@ pub struct ReadOptions {
     pub accept_unfinished: bool,
     /// Computes the SHA-256 of the file while it is read.
     pub sha256: bool,
+    /// Hears how much of the file was read.
+    pub watch: Option<ReadWatch>,
 }
 
 /// The devices that a text such as `3` or `0-2` names.

@@ -43,7 +43,7 @@ pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError
         if !files.is_empty() {
             return TraceReader::of_processors(path, &files, options);
         }
-        return TraceReader::new(Input::open(path, options.sha256)?, options);
+        return TraceReader::new(Input::open(path, options)?, options);
     };
     for (option, given) in options.specific() {
         if given {
@@ -259,7 +259,7 @@ impl TraceReader {
         options.check(Format::Blktrace)?;
         let mut inputs = Vec::new();
         for file in files {
-            match Input::open(file, options.sha256) {
+            match Input::open(file, options) {
                 Ok(input) => inputs.push(input),
                 Err(TraceError::Empty { .. }) => {}
                 Err(error) => return Err(error),

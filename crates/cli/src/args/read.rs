@@ -1,6 +1,6 @@
 //! How to read a trace: the same flags for every command that reads one.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use clap::Args;
 use imbrex_drives::quantity::parse_size;
 use imbrex_traces::{ReadOptions, parse_delimiter, parse_devices};
@@ -95,6 +95,7 @@ impl ReadArgs {
             device_stride_bytes: size("--device-stride", self.device_stride.as_deref())?,
             accept_unfinished: self.accept_unfinished,
             sha256: true,
+            watch: None,
         })
     }
 }
@@ -104,16 +105,16 @@ fn of_option<T>(
     text: Option<&str>,
     parse: fn(&str) -> Result<T, String>,
 ) -> Result<Option<T>, Failure> {
-    text.map(|text| parse(text).map_err(|error| format!("--{error}").into())).transpose()
+    text.map(|text| parse(text).map_err(|error| usage(format!("--{error}")))).transpose()
 }
 
 /// The value of an option that is chosen by its name.
 fn named<T: FromStr<Err = String>>(option: &str, text: Option<&str>) -> Result<Option<T>, Failure> {
-    text.map(|text| text.parse().map_err(|error| format!("{option}: {error}").into())).transpose()
+    text.map(|text| text.parse().map_err(|error| usage(format!("{option}: {error}")))).transpose()
 }
 
 fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Failure> {
-    text.map(|text| parse_size(text).map_err(|error| format!("{option}: {error}").into()))
+    text.map(|text| parse_size(text).map_err(|error| usage(format!("{option}: {error}"))))
         .transpose()
 }
 

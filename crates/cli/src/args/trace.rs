@@ -1,7 +1,7 @@
 //! Arguments of `imbrex trace`.
 
-use super::ReadArgs;
 use super::cache_sizes::{CacheSizes, sample_rate};
+use super::{QuietArgs, ReadArgs};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use imbrex_drives::quantity::Size;
@@ -45,6 +45,9 @@ pub struct InfoArgs {
     /// Write a page with charts to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Whether it tells how much of the trace was read.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
 }
 
 /// Arguments of `trace convert`.
@@ -70,6 +73,9 @@ pub struct ConvertArgs {
     /// How it was made, to be written into a recording
     #[arg(long)]
     pub description: Option<String>,
+    /// Whether it tells how much of the trace was read.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
 }
 
 /// Arguments of `trace combine`.
@@ -202,6 +208,9 @@ pub struct MrcArgs {
     /// Write a page with the chart to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Whether it tells how much of the trace was read.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
 }
 
 /// Readings of the models that change their counts.

@@ -3,13 +3,18 @@
 use super::console::{complain, write_remark};
 use crate::args::QuietArgs;
 use imbrex_sim::progress::Step;
+use imbrex_traces::{ReadOptions, ReadWatch, TraceError, TraceReader};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::fs;
 use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Before the first piece has ended nobody knows how long one takes.
 const AT_FIRST: &str = "  {bar:20} {pos} of {len}, {percent} %  {wide_msg}";
 const LATER: &str = "  {bar:20} {pos} of {len}, {percent} %, {eta} left  {wide_msg}";
+
+/// Of a file that is read.
+const OF_FILE: &str = "  {bar:20} {bytes} of {total_bytes} read, {percent} %, {eta} left";
 
 /// How often the time that is left is drawn anew.
 const DRAWN_EVERY: Duration = Duration::from_millis(500);
@@ -43,6 +48,28 @@ impl Telling {
             How::Lines => Telling { how: How::Quiet },
             _ => telling,
         }
+    }
+
+    /// Opens a trace and tells, on a terminal, how much of its file was read until it is dropped. Of what is no file
+    /// nobody knows how long it is.
+    pub fn opened(
+        args: QuietArgs,
+        path: &str,
+        options: ReadOptions,
+    ) -> Result<(Telling, TraceReader), TraceError> {
+        let telling = Telling::of_small_pieces(args);
+        let length = fs::metadata(path).ok().filter(|found| found.is_file());
+        let watch = match (&telling.how, length) {
+            (How::Bar(bar), Some(found)) => {
+                bar.set_style(style(OF_FILE));
+                bar.set_length(found.len());
+                let bar = bar.clone();
+                Some(ReadWatch::new(move |bytes| bar.inc(bytes)))
+            }
+            _ => None,
+        };
+        let reader = imbrex_traces::open(path, &ReadOptions { watch, ..options })?;
+        Ok((telling, reader))
     }
 
     /// Tells of the beginning of the work, or of a piece that has ended.

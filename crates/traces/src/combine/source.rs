@@ -181,6 +181,7 @@ impl SourceConfig {
             devices: devices.map_err(of_source)?,
             device_stride_bytes: self.stride.map(Size::bytes),
             sha256: false,
+            watch: None,
             ..ReadOptions::default()
         })
     }

@@ -3,6 +3,7 @@
 use super::{format_of, write};
 use crate::args::ConvertArgs;
 use crate::commands::outputs::check_output;
+use crate::commands::telling::Telling;
 use crate::failure::Failure;
 use imbrex_traces::WriteOptions;
 
@@ -10,7 +11,7 @@ use imbrex_traces::WriteOptions;
 pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let format = format_of(&args.output)?;
     check_output("OUTPUT", &args.output, [args.input.as_str()])?;
-    let reader = imbrex_traces::open(&args.input, &args.read.options()?)?;
+    let (_telling, reader) = Telling::opened(args.quiet, &args.input, args.read.options()?)?;
     let options = WriteOptions {
         skip: args.skip,
         limit: args.limit,

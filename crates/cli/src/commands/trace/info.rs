@@ -4,6 +4,7 @@ use super::super::console::emit;
 use crate::args::InfoArgs;
 use crate::commands::outputs::check_output;
 use crate::commands::page_file::write_page;
+use crate::commands::telling::Telling;
 use crate::failure::Failure;
 use imbrex_sim::workload_page::workload_page;
 use imbrex_traces::synthetic::Recipe;
@@ -13,8 +14,9 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     if let Some(file) = &args.html {
         check_output("--html", file, [args.path.as_str()])?;
     }
-    let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
+    let (telling, reader) = Telling::opened(args.quiet, &args.path, args.read.options()?)?;
     let info = imbrex_traces::characterise(reader, args.blocks)?;
+    drop(telling);
     // The assumed parameters are part of every result made from the recipe.
     let recipe = Recipe::of_path(&args.path)?;
     if let Some(file) = &args.html {

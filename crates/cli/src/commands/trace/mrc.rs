@@ -4,6 +4,7 @@ use super::super::console::emit;
 use crate::args::MrcArgs;
 use crate::commands::outputs::check_output;
 use crate::commands::page_file::write_page;
+use crate::commands::telling::Telling;
 use crate::failure::{Failure, usage};
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
@@ -23,12 +24,13 @@ pub fn run(args: &MrcArgs) -> Result<(), Failure> {
         let file = csv.display();
         return Err(usage(format!("--csv {file} --html {file}: are one file; accepted: two")));
     }
-    let reader = imbrex_traces::open(&args.path, &args.read.options()?)?;
+    let (telling, reader) = Telling::opened(args.quiet, &args.path, args.read.options()?)?;
     let curve =
         lru_curve(reader, args.blocks, args.sample, args.limit, |hits| match &args.sizes {
             Some(sizes) => sizes.blocks(hits.touched_blocks),
             None => hits.default_sizes(),
         })?;
+    drop(telling);
     if let Some(file) = &args.csv {
         write_page(file, &csv(&curve))?;
     }
