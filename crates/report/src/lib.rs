@@ -65,6 +65,7 @@ pub use report::{
     WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
 };
 pub use response_times::ResponseTimes;
+pub use results::{ResultsPart, results_csv};
 pub use run_parts::{CacheUse, Costs, Hardware, Hits, Inputs, LogUse, RequestCounts, Rewrites};
 pub use series::{GaugeSeries, Series, SumSeries, rates};
 pub use status::{device_status, node_status};
