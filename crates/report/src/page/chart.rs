@@ -7,7 +7,7 @@ use crate::format::{number, optional, short};
 use std::fmt::Write as _;
 
 /// Bars in a chart of half the width at most; one that has more takes the whole.
-const HALF_BARS_MAX: usize = 15;
+const HALF_BARS_MAX: usize = 20;
 /// Stated values in a chart at most that are written beside their marks; the table has all.
 const LABELS_MAX: usize = 8;
 /// About how wide a character is.
@@ -141,8 +141,9 @@ impl Scale {
 impl Chart {
     /// The chart with its legend, and its values as a table.
     pub fn show(&self, body: &mut String) {
-        let wide = if self.is_wide() { " style=\"grid-column:1/-1\"" } else { "" };
-        let _ = writeln!(body, "<div{wide}><h3>{}</h3>", escape(&self.title));
+        // One of half the width does not grow where it is alone.
+        let width = if self.is_wide() { "grid-column:1/-1" } else { "max-width:620px" };
+        let _ = writeln!(body, "<div style=\"{width}\"><h3>{}</h3>", escape(&self.title));
         match self.kind {
             ChartKind::Table => self.table(body),
             _ if self.values().next().is_none() => {
@@ -198,10 +199,12 @@ impl Chart {
             let _ = write!(body, "<li>{}{}</li>", chip(index), escape(&series.name));
         }
         if self.marks().next().is_some() {
-            body.push_str(
-                "<li><i class=\"chip\" style=\"height:3px;border-radius:0;background:var(--ink);\
-                 vertical-align:3px\"></i>stated by the paper</li>",
-            );
+            let sign = match self.kind {
+                ChartKind::Lines => "background:none;border:2px solid var(--ink);border-radius:50%",
+                _ => "height:3px;border-radius:0;background:var(--ink);vertical-align:3px",
+            };
+            let _ =
+                write!(body, "<li><i class=\"chip\" style=\"{sign}\"></i>stated by the paper</li>");
         }
         body.push_str("</ul>\n");
     }
@@ -347,10 +350,12 @@ impl Chart {
                 before = at;
             }
         }
-        for mark in self.marks() {
-            if let (Some(x), Some(y)) = (place.x(mark.x), place.y(mark.value)) {
-                ring(canvas, (x, y), INK);
-                self.label(canvas, mark, (x, y));
+        for (index, series) in self.series.iter().enumerate() {
+            for mark in &series.stated {
+                if let (Some(x), Some(y)) = (place.x(mark.x), place.y(mark.value)) {
+                    ring(canvas, (x, y), colour_of(index));
+                    self.label(canvas, mark, (x, y));
+                }
             }
         }
     }
@@ -387,11 +392,7 @@ impl Chart {
         }
         body.push_str("</tbody></table></div>\n");
         if self.marks().next().is_some() {
-            let _ = writeln!(
-                body,
-                "<p class=\"why\">In brackets what the paper states. {}</p>",
-                escape(&self.y_label)
-            );
+            body.push_str("<p class=\"why\">In brackets what the paper states.</p>\n");
         }
     }
 }

@@ -5,6 +5,7 @@ use super::events::EventConfig;
 use super::heads::HeadsConfig;
 use super::kept::Kept;
 use super::movement_analysis::MovementAnalysis;
+use super::plot::Plot;
 use super::rounds::ROUNDS_MAX;
 use super::stated::Stated;
 use super::workload::Workload;
@@ -79,6 +80,9 @@ pub struct Experiment {
     /// What a paper states.
     #[serde(default)]
     pub stated: Vec<Stated>,
+    /// How its figures are drawn.
+    #[serde(default)]
+    pub plot: Vec<Plot>,
     /// Folder that relative paths start from.
     #[serde(skip)]
     folder: PathBuf,
@@ -231,6 +235,9 @@ impl Experiment {
         self.check_combined()?;
         for stated in &self.stated {
             stated.check(self)?;
+        }
+        for (at, plot) in self.plot.iter().enumerate() {
+            plot.check(self, at + 1)?;
         }
         Ok(())
     }
