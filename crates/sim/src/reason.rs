@@ -12,6 +12,8 @@ pub enum Reason {
     SetUpNotStated,
     /// It is run at a smaller size than that of the paper, and the size decides the number.
     SmallerScale,
+    /// The model leaves out what the paper's own hardware had.
+    ModelDiffers,
     /// The paper measured something that overlapping tracks do not allow, such as a prototype on a conventional disk.
     ShingledPhysics,
     /// Numbers of the paper contradict each other, or cannot be.
@@ -38,13 +40,14 @@ pub struct ReasonTally {
 
 impl Reason {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 9] = [
         Reason::ShingledPhysics,
         Reason::PaperArithmetic,
         Reason::DoesNotHold,
         Reason::LoadNotAvailable,
         Reason::SetUpNotStated,
         Reason::SmallerScale,
+        Reason::ModelDiffers,
         Reason::Unknown,
         Reason::Unexplained,
     ];
@@ -55,6 +58,7 @@ impl Reason {
             Reason::LoadNotAvailable => "load-not-available",
             Reason::SetUpNotStated => "set-up-not-stated",
             Reason::SmallerScale => "smaller-scale",
+            Reason::ModelDiffers => "model-differs",
             Reason::ShingledPhysics => "shingled-physics",
             Reason::PaperArithmetic => "paper-arithmetic",
             Reason::DoesNotHold => "does-not-hold",
@@ -69,6 +73,7 @@ impl Reason {
             Reason::LoadNotAvailable => "the paper's loads are not published",
             Reason::SetUpNotStated => "the paper does not state a setting that decides it",
             Reason::SmallerScale => "it was run smaller than in the paper",
+            Reason::ModelDiffers => "the model leaves out what the paper's hardware had",
             Reason::ShingledPhysics => "overlapping tracks do not allow what the paper measured",
             Reason::PaperArithmetic => "the paper's numbers contradict each other or cannot be",
             Reason::DoesNotHold => "it was tried as stated and does not hold",
