@@ -83,6 +83,9 @@ pub struct Experiment {
     /// How its figures are drawn.
     #[serde(default)]
     pub plot: Vec<Plot>,
+    /// Whether its loads were divided by more than the file says.
+    #[serde(skip)]
+    pub(super) is_divided: bool,
     /// Folder that relative paths start from.
     #[serde(skip)]
     folder: PathBuf,
@@ -365,6 +368,7 @@ impl Experiment {
             )));
         }
         for workload in self.workload.iter_mut().filter(|w| w.scale.is_some()) {
+            self.is_divided |= workload.scale.is_some_and(|before| before < scale);
             workload.scale = Some(scale);
         }
         Ok(())

@@ -190,6 +190,10 @@ impl Stated {
                 .filter_map(|s| Some((*values.get(&s.workload.name)?, vec![s])))
                 .collect(),
         };
+        let without_reason = match of.experiment.is_divided {
+            true => Reason::SmallerScale,
+            false => Reason::Unexplained,
+        };
         let row = |(stated, samples): (f64, Vec<&Sample<'_>>)| {
             let measured =
                 measured(self.over, &expression, &samples, &of.points).map_err(|message| {
@@ -218,7 +222,7 @@ impl Stated {
                 workload: labels.join(", "),
                 workload_kind: samples[0].workload.kind,
                 basis: self.basis,
-                reason: (!agrees).then(|| self.reason.unwrap_or(Reason::Unexplained)),
+                reason: (!agrees).then(|| self.reason.unwrap_or(without_reason)),
             })
         };
         groups.into_iter().map(row).collect()
