@@ -52,6 +52,13 @@ impl FoundFigure<'_> {
         })
     }
 
+    /// The numbers that a quick look leaves out.
+    fn left_out(&self) -> impl Iterator<Item = String> {
+        let paper = self.paper.map_or(String::new(), |(paper, _)| format!("{paper} "));
+        let of = format!("{paper}{}", self.figure);
+        self.experiment.left_out().map(move |stated| format!("{of}: {}", stated.metric))
+    }
+
     /// The page of each workload, or what there is instead.
     fn files(&self) -> Vec<(String, String)> {
         let of_workload = |it: &imbrex_sim::experiment::WorkloadOutcome| {
@@ -89,8 +96,9 @@ pub fn write_index(
     has_table: bool,
 ) -> Result<(), Failure> {
     let is_stopped = !left.is_empty();
+    let left_out = figures.iter().flat_map(FoundFigure::left_out).collect();
     let on_page = figures.iter().map(FoundFigure::on_page).collect::<Result<_, _>>()?;
-    let page = IndexPage { title, figures: on_page, left }.to_html();
+    let page = IndexPage { title, figures: on_page, left, left_out }.to_html();
     let before = fs::read_to_string(folder.join(INDEX_FILE)).ok();
     let stays = is_stopped && before.is_some_and(|page| !page.contains(LEFT_MARK));
     let (index, results) = match stays {

@@ -16,14 +16,23 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Experiments that set nothing beside a paper.
+const NO_PAPER: &str = "ride";
+
 /// Runs the shipped experiments and prints what papers state beside what was measured.
 pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
     check_out(&args.output)?;
     if let Some(out) = &args.output.out {
         check_index("--out", out)?;
     }
-    let figures = figures(args.paper.as_deref(), args.figure.as_deref())?;
-    let experiments = experiments(&figures, args.scale)?;
+    let mut figures = figures(args.paper.as_deref(), args.figure.as_deref())?;
+    if args.quick && args.paper.is_none() {
+        figures.retain(|figure| figure.paper != NO_PAPER);
+    }
+    let mut experiments = experiments(&figures, args.scale)?;
+    if args.quick {
+        experiments.iter_mut().for_each(Experiment::quicken);
+    }
     let output = &args.output;
     if let Some(out) = &output.out {
         for (figure, experiment) in figures.iter().zip(&experiments) {
@@ -89,12 +98,24 @@ fn print(
     let all_rows = rows.concat();
     let tallies = Row::tallies(&all_rows);
     let (papers, reasons) = (Row::tallies_of_papers(&all_rows), Row::reasons(&all_rows));
+    let left_out: Vec<(&str, &str, &str)> = figures
+        .iter()
+        .zip(experiments)
+        .flat_map(|(it, experiment)| {
+            experiment.left_out().map(|stated| (it.paper, it.figure, stated.metric.as_str()))
+        })
+        .collect();
     if as_json {
         let paper =
             |(paper, summary): &(&str, Vec<Tally>)| json!({"paper": paper, "summary": summary});
         let papers: Vec<Value> = papers.iter().map(paper).collect();
         let mut document =
             json!({"rows": all_rows, "summary": tallies, "papers": papers, "reasons": reasons});
+        if !left_out.is_empty() {
+            let named = |(paper, figure, metric)| json!({"paper": paper, "figure": figure, "metric": metric});
+            let named: Vec<Value> = left_out.into_iter().map(named).collect();
+            document["left_out"] = json!(named);
+        }
         stopped::add_left(&mut document, outcomes);
         return emit(&format!("{document}\n"));
     }
@@ -125,6 +146,12 @@ fn print(
         let disagree = total - agree;
         text.push_str(&format!("{disagree} disagree:\n{}", ReasonTally::lines(&reasons)));
     }
+    if !left_out.is_empty() {
+        text.push_str(&format!("{} left out, which need full size:\n", left_out.len()));
+        for (paper, figure, metric) in left_out {
+            text.push_str(&format!("  {paper} {figure}: {metric}\n"));
+        }
+    }
     emit(&text);
 }
 
@@ -133,6 +160,7 @@ fn command_of(args: &ReproduceArgs, figure: &Figure, experiment: &Experiment) ->
     let mut words = ["imbrex", "reproduce", figure.paper, figure.figure].map(String::from).to_vec();
     let scale = args.scale.filter(|_| experiment.is_scalable());
     words.extend(scale.iter().flat_map(|it| ["--scale".to_string(), it.to_string()]));
+    words.extend(args.quick.then(|| "--quick".to_string()));
     words.extend(args.output.seed.iter().flat_map(|it| ["--seed".to_string(), it.to_string()]));
     typed(&words)
 }

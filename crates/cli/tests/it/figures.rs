@@ -134,3 +134,24 @@ fn agreements_are_counted_by_paper_by_basis_and_by_reason() {
     let table = succeeds(folder.path(), &["reproduce", "hwsr", "figure-7"]);
     assert!(table.contains("1 disagree:\n    1 paper-arithmetic: "), "{table}");
 }
+
+#[test]
+fn a_quick_look_names_what_it_leaves_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let arguments = ["reproduce", "pore", "fig3-smr", "--quick", "--out", "out"];
+    let metric = "random writes, persistent cache full";
+    let table = succeeds(folder, &arguments);
+    let expected = format!("1 left out, which need full size:\n  pore fig3-smr: {metric}\n");
+    assert!(table.ends_with(&expected), "{table}");
+    let page = read(folder, "out/index.html");
+    assert!(page.contains(&format!("<li>pore fig3-smr: {metric}</li>")), "{page}");
+    assert!(page.contains("<pre>imbrex reproduce pore fig3-smr --quick</pre>"), "{page}");
+    let printed = succeeds(folder, &[&arguments[..4], &["--json"]].concat());
+    let document: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+    assert_eq!(document["rows"], serde_json::json!([]));
+    let left_out = serde_json::json!([{"paper": "pore", "figure": "fig3-smr", "metric": metric}]);
+    assert_eq!(document["left_out"], left_out);
+    let both = imbrex(folder, &["reproduce", "pore", "fig3-smr", "--quick", "--scale", "2"]);
+    assert_eq!(both.status.code(), Some(2));
+}

@@ -143,7 +143,9 @@ impl Chart {
     pub fn show(&self, body: &mut String) {
         // One of half the width does not grow where it is alone.
         let width = if self.is_wide() { "grid-column:1/-1" } else { "max-width:620px" };
-        let _ = writeln!(body, "<div style=\"{width}\"><h3>{}</h3>", escape(&self.title));
+        // On a narrow screen the picture scrolls, and not the page.
+        let _ =
+            writeln!(body, "<div style=\"min-width:0;{width}\"><h3>{}</h3>", escape(&self.title));
         match self.kind {
             ChartKind::Table => self.table(body),
             _ if self.values().next().is_none() => {
@@ -312,7 +314,11 @@ impl Chart {
                     let overhang = 3 * SCALE;
                     let ends = [(left - overhang, y), (left + width + overhang, y)];
                     line(canvas, &ends, INK, 2);
-                    self.label(canvas, mark, (left + width / 2, y));
+                    // The number stands above the bar, where it can be read.
+                    let values = series.points.iter().filter(|(x, _)| *x == mark.x);
+                    let top = values.filter_map(|(_, value)| place.y((*value)?)).min();
+                    let above = top.map_or(y, |top| top.min(y));
+                    self.label(canvas, mark, (left + width / 2, above));
                 }
             }
         }

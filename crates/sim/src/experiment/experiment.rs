@@ -27,6 +27,12 @@ use std::sync::atomic::AtomicBool;
 /// Combinations of values of a sweep at most: days of runs, not a mistake in a list of values.
 pub const SWEEP_POINTS_MAX: usize = 10_000;
 
+/// By how much more a quick look divides recipes that state a scale.
+pub const QUICK_DIVISOR: f64 = 8.0;
+
+/// Requests of any other load in a quick look at most.
+pub const QUICK_REQUESTS: u64 = 100_000;
+
 /// Workloads, systems and settings to be run together, and what a paper states of them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,6 +92,9 @@ pub struct Experiment {
     /// Whether its loads were divided by more than the file says.
     #[serde(skip)]
     pub(super) is_divided: bool,
+    /// Whether this is a quick look.
+    #[serde(skip)]
+    is_quick: bool,
     /// Folder that relative paths start from.
     #[serde(skip)]
     folder: PathBuf,
@@ -372,6 +381,35 @@ impl Experiment {
             workload.scale = Some(scale);
         }
         Ok(())
+    }
+
+    /// Divides the loads of what is replayed, for a quick look: recipes that state a scale by
+    /// [`QUICK_DIVISOR`] more, and of all others the first [`QUICK_REQUESTS`] requests are taken. Statements that
+    /// need the full size are left out from then on.
+    pub fn quicken(&mut self) {
+        self.is_quick = true;
+        self.is_divided = true;
+        let is_replayed = self.analysis.is_none();
+        for workload in &mut self.workload {
+            match workload.scale {
+                Some(scale) => workload.scale = Some(scale * QUICK_DIVISOR),
+                None if is_replayed => {
+                    let limit = workload.limit.unwrap_or(QUICK_REQUESTS);
+                    workload.limit = Some(limit.min(QUICK_REQUESTS));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The statements that are left out because they need the full size.
+    pub fn left_out(&self) -> impl Iterator<Item = &Stated> {
+        self.stated.iter().filter(|stated| self.leaves_out(stated))
+    }
+
+    /// Whether a statement is left out.
+    pub(super) fn leaves_out(&self, stated: &Stated) -> bool {
+        self.is_quick && stated.full_size
     }
 
     /// Settings of `[set]`, and of `more` after them.

@@ -19,6 +19,8 @@ pub struct IndexPage<'a> {
     pub figures: Vec<IndexFigure<'a>>,
     /// What was not run to its end.
     pub left: Vec<String>,
+    /// Numbers that a quick look leaves out.
+    pub left_out: Vec<String>,
 }
 
 /// A figure of the page.
@@ -94,7 +96,7 @@ impl IndexPage<'_> {
     /// How many numbers agree, by paper and by basis, and why others do not.
     fn summary(&self, body: &mut String) {
         let all = || self.figures.iter().flat_map(|figure| figure.rows);
-        if all().next().is_none() {
+        if all().next().is_none() && self.left_out.is_empty() {
             return;
         }
         let agree = all().filter(|row| row.agrees).count();
@@ -138,6 +140,17 @@ impl IndexPage<'_> {
         }
         if self.figures.len() > 1 {
             self.contents(body);
+        }
+        if !self.left_out.is_empty() {
+            let _ = writeln!(
+                body,
+                "<details><summary>{} numbers are left out, which need full size</summary>\n<ul>",
+                self.left_out.len()
+            );
+            for name in &self.left_out {
+                let _ = writeln!(body, "<li>{}</li>", escape(name));
+            }
+            body.push_str("</ul></details>\n");
         }
         body.push_str("</section>\n");
     }
@@ -354,7 +367,8 @@ mod tests {
             is_stopped: true,
         };
         let left = (0..22).map(|n| format!("<{n}>")).collect();
-        let page = IndexPage { title: "mine", figures: vec![figure], left }.to_html();
+        let page =
+            IndexPage { title: "mine", figures: vec![figure], left, left_out: vec![] }.to_html();
         assert!(page.contains("22 not run:<br>&lt;0&gt;") && page.contains("and 2 more"), "{page}");
         assert!(page.contains("<h2>a &lt; b</h2>") && page.contains("href=\"a%20b/report.html\""));
         assert!(!page.contains("<script") && !page.contains("numbers agree"));

@@ -34,7 +34,8 @@ pub use closed_form::{ClosedForm, Form};
 pub use events::{EventCommand, EventConfig};
 pub use execute::{Found, Left, Outcome, WorkloadOutcome, execute};
 pub use experiment::{
-    Analysis, DirectWriteConfig, Experiment, FitConfig, SWEEP_POINTS_MAX, WorkloadConfig,
+    Analysis, DirectWriteConfig, Experiment, FitConfig, QUICK_DIVISOR, QUICK_REQUESTS,
+    SWEEP_POINTS_MAX, WorkloadConfig,
 };
 pub use finished::{Aside, FinishedRuns};
 pub use heads::HeadsConfig;

@@ -298,11 +298,9 @@ fn without_common_parts(names: Vec<String>) -> Vec<String> {
     };
     let start = first.find('-').map_or("", |at| &first[..=at]).to_string();
     let end = first.rfind('-').map_or("", |at| &first[at..]).to_string();
-    let has_rest = |name: &&&String| name.len() > start.len().max(end.len());
-    let all_start = cuttable.iter().filter(has_rest).count() == cuttable.len()
-        && cuttable.iter().all(|name| name.starts_with(&start));
-    let all_end = cuttable.iter().filter(has_rest).count() == cuttable.len()
-        && cuttable.iter().all(|name| name.ends_with(&end));
+    let all = |has: &dyn Fn(&str) -> bool| cuttable.iter().all(|name| has(name));
+    let all_start = all(&|name| name.len() > start.len() && name.starts_with(&start));
+    let all_end = all(&|name| name.len() > end.len() && name.ends_with(&end));
     let cut = |name: String| {
         if name == MEAN {
             return name;
@@ -326,6 +324,7 @@ mod tests {
             without_common_parts(names.iter().map(|name| name.to_string()).collect())
         };
         assert_eq!(cut(&["hwsr-mds0", "hwsr-prn1", "mean"]), ["mds0", "prn1", "mean"]);
+        assert_eq!(cut(&["hwsr-financial1", "hwsr-mds0"]), ["financial1", "mds0"]);
         assert_eq!(cut(&["ts-like", "usr-like"]), ["ts", "usr"]);
         assert_eq!(cut(&["hwsr-mds0", "financial1-dense"]), ["hwsr-mds0", "financial1-dense"]);
         assert_eq!(cut(&["1 %", "2 %"]), ["1 %", "2 %"]);

@@ -48,6 +48,9 @@ pub struct Stated {
     pub basis: Basis,
     /// Why the measured number disagrees, where it does. It changes nothing of one that agrees.
     pub reason: Option<Reason>,
+    /// Whether it takes the full size of the loads: a quick look leaves it out.
+    #[serde(default)]
+    pub full_size: bool,
 }
 
 /// What is stated.
@@ -493,7 +496,7 @@ impl Experiment {
             samples: outcome.workloads.iter().map(Sample::of).collect(),
         };
         let mut rows = Vec::new();
-        for stated in &self.stated {
+        for stated in self.stated.iter().filter(|stated| !self.leaves_out(stated)) {
             rows.extend(stated.rows(&evaluation)?);
         }
         Ok(rows)
