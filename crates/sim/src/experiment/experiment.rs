@@ -4,6 +4,7 @@ use super::closed_form::ClosedForm;
 use super::events::EventConfig;
 use super::heads::HeadsConfig;
 use super::kept::Kept;
+use super::known::Known;
 use super::movement_analysis::MovementAnalysis;
 use super::plot::Plot;
 use super::rounds::ROUNDS_MAX;
@@ -249,9 +250,27 @@ impl Experiment {
             stated.check(self)?;
         }
         for (at, plot) in self.plot.iter().enumerate() {
-            plot.check(self, at + 1)?;
+            plot.check(&self.known()).map_err(|words| {
+                ConfigError::words(format!("{}: [[plot]] {}: {words}", self.file, at + 1))
+            })?;
         }
         Ok(())
+    }
+
+    /// What its expressions may name.
+    pub(super) fn known(&self) -> Known<'_> {
+        let mut systems = self.system_names();
+        let in_files = systems.iter().any(|name| name.ends_with(".toml"));
+        if !self.node.is_empty() {
+            systems.push(self.stack.as_ref().unwrap_or(&self.name).clone());
+        }
+        systems.extend(self.analysis.is_some().then(|| "trace".to_string()));
+        systems.extend(self.closed_form.iter().map(|it| it.form.name().to_string()));
+        Known {
+            workloads: self.workload.iter().map(WorkloadConfig::name).collect(),
+            sweep: &self.sweep,
+            systems: (!in_files).then_some(systems),
+        }
     }
 
     /// What is run, and on what.

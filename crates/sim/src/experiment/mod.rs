@@ -16,6 +16,7 @@ mod heads;
 mod identity;
 mod index_page;
 mod kept;
+mod known;
 mod member_movement;
 mod movement_analysis;
 mod plot;

@@ -1,12 +1,9 @@
 //! `[[plot]]`: how a figure of an experiment is drawn, and what can be found wrong in it before anything is run.
 
-use super::experiment::Experiment;
-use super::expression::{Expression, Quantity};
-use super::stated::{check_names, check_quantities, is_key};
-use super::sweep::text_of;
-use imbrex_drives::toml_error::{listed, nearest};
+use super::expression::Expression;
+use super::known::{Known, is_key};
+use imbrex_drives::toml_error::listed;
 use imbrex_report::page::COLOURS;
-use imbrex_stack::ConfigError;
 use serde::Deserialize;
 
 /// The horizontal axis that has the workloads.
@@ -110,32 +107,29 @@ impl Plot {
         }
     }
 
-    /// Finds what can be found wrong before anything is run. `number` counts the plots of the file from 1.
-    pub(super) fn check(&self, experiment: &Experiment, number: usize) -> Result<(), ConfigError> {
-        let wrong = |words: String| {
-            ConfigError::words(format!("{}: [[plot]] {number}: {words}", experiment.file))
-        };
-        self.check_axes(experiment).map_err(wrong)?;
-        check_names(experiment, &self.workloads).map_err(wrong)?;
+    /// Finds what can be found wrong before anything is run.
+    pub(super) fn check(&self, known: &Known<'_>) -> Result<(), String> {
+        self.check_axes(known)?;
+        known.check_workloads(&self.workloads)?;
         if self.series.is_empty() || self.series.len() > COLOURS {
-            return Err(wrong(format!(
+            return Err(format!(
                 "series has {} entries; accepted: 1 to {COLOURS}, each as {{ name = \"LRU\", measure = \
                  \"lru.io_time_s.total\" }}",
                 self.series.len()
-            )));
+            ));
         }
         for series in &self.series {
             for text in self.texts() {
                 let measure = series.measure.replace(PLACEHOLDER, &text);
-                self.check_measure(experiment, &measure).map_err(|words| {
-                    wrong(format!("`{}`: measure = \"{measure}\": {words}", series.name))
+                self.check_measure(known, &measure).map_err(|words| {
+                    format!("`{}`: measure = \"{measure}\": {words}", series.name)
                 })?;
             }
         }
         Ok(())
     }
 
-    fn check_axes(&self, experiment: &Experiment) -> Result<(), String> {
+    fn check_axes(&self, known: &Known<'_>) -> Result<(), String> {
         let has_placeholder = self.series.iter().any(|it| it.measure.contains(PLACEHOLDER));
         match &self.x {
             Some(_) if self.kind == PlotKind::Cdf => {
@@ -154,12 +148,12 @@ impl Plot {
                 );
             }
             Some(Across::Key(key)) if key != OVER_WORKLOADS => {
-                let swept: Vec<&String> = experiment.sweep.keys().collect();
+                let swept: Vec<&String> = known.sweep.keys().collect();
                 if !swept.iter().any(|swept| is_key(swept, key)) {
-                    let known = swept.iter().map(|key| key.as_str()).chain([OVER_WORKLOADS]);
+                    let all = swept.iter().map(|key| key.as_str()).chain([OVER_WORKLOADS]);
                     return Err(format!(
                         "x = \"{key}\": accepted: {}, or a list of texts that stand for `{{x}}`",
-                        listed(known)
+                        listed(all)
                     ));
                 }
             }
@@ -184,12 +178,10 @@ impl Plot {
         Ok(())
     }
 
-    fn check_measure(&self, experiment: &Experiment, measure: &str) -> Result<(), String> {
+    fn check_measure(&self, known: &Known<'_>, measure: &str) -> Result<(), String> {
         let expression = Expression::parse(measure)?;
-        check_quantities(experiment, &expression)?;
-        for quantity in expression.quantities() {
-            check_system(experiment, quantity)?;
-        }
+        known.check_quantities(&expression)?;
+        known.check_systems(&expression)?;
         if let Across::Key(key) = self.across()
             && let Some(quantity) = expression
                 .quantities()
@@ -218,38 +210,5 @@ impl Across {
     /// The workloads.
     pub(super) fn workloads() -> Across {
         Across::Key(OVER_WORKLOADS.to_string())
-    }
-}
-
-/// Finds a system that the experiment does not have. Names of stacks in files are known when they are read.
-fn check_system(experiment: &Experiment, quantity: &Quantity) -> Result<(), String> {
-    let mut known = experiment.system_names();
-    if known.iter().any(|name| name.ends_with(".toml")) {
-        return Ok(());
-    }
-    if !experiment.node.is_empty() {
-        known.push(experiment.stack.as_ref().unwrap_or(&experiment.name).clone());
-    }
-    if experiment.analysis.is_some() {
-        known.push("trace".to_string());
-    }
-    known.extend(experiment.closed_form.iter().map(|it| it.form.name().to_string()));
-    if known.contains(&quantity.system) {
-        return Ok(());
-    }
-    let hint = nearest(&quantity.system, known.iter().map(String::as_str))
-        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    Err(format!("no run has the system `{}`{hint} (accepted: {})", quantity.system, listed(&known)))
-}
-
-impl Experiment {
-    /// What is across, as a swept key in full.
-    pub(super) fn swept_key(&self, short: &str) -> Option<&String> {
-        self.sweep.keys().find(|swept| is_key(swept, short))
-    }
-
-    /// The values of a swept key as texts.
-    pub(super) fn swept_texts(&self, key: &str) -> Vec<String> {
-        self.sweep[key].iter().map(text_of).collect()
     }
 }

@@ -3,9 +3,10 @@
 use super::execute::Outcome;
 use super::experiment::Experiment;
 use super::expression::{Expression, Quantity};
+use super::known::{is_key, same, text_of};
 use super::plot::{Across, LogAxes, PLACEHOLDER, Plot, PlotKind, PlotSeries, RESPONSE_TIMES};
-use super::stated::{Over, Sample, Stated, StatedValue, is_key, measured, same};
-use super::sweep::{Point, points, text_of};
+use super::stated::{Over, Sample, Stated, StatedValue, measured};
+use super::sweep::{Point, points};
 use imbrex_report::page::chart::{self, Chart, ChartKind, ChartSeries, StatedMark};
 use imbrex_stack::ConfigError;
 use serde_json::Value;
@@ -35,6 +36,18 @@ impl Experiment {
             })
         };
         self.plot.iter().enumerate().map(chart).collect()
+    }
+}
+
+impl Experiment {
+    /// What is across, as a swept key in full.
+    fn swept_key(&self, short: &str) -> Option<&String> {
+        self.sweep.keys().find(|swept| is_key(swept, short))
+    }
+
+    /// The values of a swept key as texts.
+    fn swept_texts(&self, key: &str) -> Vec<String> {
+        self.sweep[key].iter().map(text_of).collect()
     }
 }
 

@@ -3,10 +3,11 @@
 use super::execute::{Found, Outcome, WorkloadOutcome};
 use super::experiment::Experiment;
 use super::expression::{Expression, Quantity};
-use super::sweep::{Point, points, text_of};
+use super::known::{is_key, same, text_of};
+use super::sweep::{Point, points};
 use crate::basis::Basis;
 use crate::reason::Reason;
-use imbrex_drives::toml_error::{listed, nearest};
+use imbrex_drives::toml_error::listed;
 use imbrex_report::{FormPoint, LatencyCdf, Run, WorkloadKind};
 use imbrex_stack::ConfigError;
 use serde::{Deserialize, Serialize};
@@ -141,12 +142,13 @@ impl Stated {
             Ok(expression) => expression,
             Err(message) => return wrong(format!("measure = \"{}\": {message}", self.measure)),
         };
+        let known = experiment.known();
         let of_values: Vec<&String> = match &self.stated {
             StatedValue::One(_) => vec![],
             StatedValue::OfWorkloads(values) => values.keys().collect(),
         };
-        check_names(experiment, self.workloads.iter().chain(of_values)).or_else(wrong)?;
-        check_quantities(experiment, &expression).or_else(wrong)?;
+        known.check_workloads(self.workloads.iter().chain(of_values)).or_else(wrong)?;
+        known.check_quantities(&expression).or_else(wrong)?;
         if self.over == Over::LeastAt && experiment.node_sweep().len() != 1 {
             return wrong("over = \"least-at\" needs a sweep of exactly one key".to_string());
         }
@@ -248,40 +250,6 @@ impl Comparison {
     }
 }
 
-/// Finds a name that no workload has.
-pub(super) fn check_names<'a>(
-    experiment: &Experiment,
-    names: impl IntoIterator<Item = &'a String>,
-) -> Result<(), String> {
-    let known: Vec<String> = experiment.workload.iter().map(|w| w.name()).collect();
-    match names.into_iter().find(|name| !known.contains(name)) {
-        None => Ok(()),
-        Some(name) => {
-            let hint = nearest(name, known.iter().map(String::as_str))
-                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            Err(format!("no workload is named `{name}`{hint} (named are: {})", listed(&known)))
-        }
-    }
-}
-
-/// Finds keys that are not swept, and values that they never have.
-pub(super) fn check_quantities(
-    experiment: &Experiment,
-    expression: &Expression,
-) -> Result<(), String> {
-    for (key, value) in expression.quantities().iter().flat_map(|quantity| &quantity.at) {
-        let found = experiment.sweep.iter().find(|(swept, _)| is_key(swept, key));
-        let (swept, values) = found.ok_or_else(|| format!("`{key}` is not swept"))?;
-        if !values.iter().any(|v| same(&text_of(v), value)) {
-            return Err(format!(
-                "{swept} is never `{value}`; it is {}",
-                listed(values.iter().map(text_of))
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// The number that an expression makes of workloads and swept points.
 pub(super) fn measured(
     over: Over,
@@ -334,18 +302,6 @@ pub(super) fn measured(
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// True when `short` is a swept key or its last part.
-pub(super) fn is_key(swept: &str, short: &str) -> bool {
-    swept == short || swept.rsplit('.').next() == Some(short)
-}
-
-/// True for equal texts, whatever blanks a list has, and equal numbers.
-pub(super) fn same(a: &str, b: &str) -> bool {
-    let without_blanks = |text: &str| text.replace(' ', "");
-    without_blanks(a) == without_blanks(b)
-        || matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// What was found on a workload, as values that keys lead into.
