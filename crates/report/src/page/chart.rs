@@ -55,6 +55,8 @@ pub struct StatedMark {
 pub struct ChartSeries {
     /// What the legend calls it.
     pub name: String,
+    /// Its colour, by number: the same in every chart of a figure.
+    pub colour: usize,
     /// Its points from left to right; a gap where there is no value.
     pub points: Vec<(f64, Option<f64>)>,
     /// What is stated of them.
@@ -197,8 +199,8 @@ impl Chart {
 
     fn legend(&self, body: &mut String) {
         body.push_str("<ul class=\"legend\">");
-        for (index, series) in self.series.iter().enumerate() {
-            let _ = write!(body, "<li>{}{}</li>", chip(index), escape(&series.name));
+        for series in &self.series {
+            let _ = write!(body, "<li>{}{}</li>", chip(series.colour), escape(&series.name));
         }
         if self.marks().next().is_some() {
             let sign = match self.kind {
@@ -306,7 +308,7 @@ impl Chart {
                 let top = value.and_then(|value| place.y(value));
                 if let (Some(left), Some(top)) = (left_of(*x, index), top) {
                     let to = (left + width - SCALE, place.zero());
-                    bar(canvas, (left, top), to, colour_of(index));
+                    bar(canvas, (left, top), to, colour_of(series.colour));
                 }
             }
             for mark in &series.stated {
@@ -329,12 +331,12 @@ impl Chart {
         for at in 0..self.names().len() {
             let Some(middle) = place.x(at as f64) else { continue };
             let mut sum = 0.0;
-            for (index, series) in self.series.iter().enumerate() {
+            for series in &self.series {
                 let Some((_, Some(value))) = series.points.get(at) else { continue };
                 let ends = (place.y(sum + value), place.y(sum));
                 if let (Some(top), Some(bottom)) = ends {
                     let (left, right) = (middle - width / 2, middle + width / 2);
-                    bar(canvas, (left, top), (right, bottom), colour_of(index));
+                    bar(canvas, (left, top), (right, bottom), colour_of(series.colour));
                 }
                 sum += value;
             }
@@ -343,23 +345,23 @@ impl Chart {
 
     fn lines(&self, canvas: &Canvas<'_>, place: &Place<'_>) {
         let is_dotted = self.kind == ChartKind::Lines;
-        for (index, series) in self.series.iter().enumerate() {
+        for series in &self.series {
             let mut before = None;
             for (x, value) in &series.points {
                 let at = value.and_then(|value| Some((place.x(*x)?, place.y(value)?)));
                 if let (Some(before), Some(at)) = (before, at) {
-                    line(canvas, &[before, at], colour_of(index), 2);
+                    line(canvas, &[before, at], colour_of(series.colour), 2);
                 }
                 if let (Some(at), true) = (at, is_dotted) {
-                    dot(canvas, at, colour_of(index));
+                    dot(canvas, at, colour_of(series.colour));
                 }
                 before = at;
             }
         }
-        for (index, series) in self.series.iter().enumerate() {
+        for series in &self.series {
             for mark in &series.stated {
                 if let (Some(x), Some(y)) = (place.x(mark.x), place.y(mark.value)) {
-                    ring(canvas, (x, y), colour_of(index));
+                    ring(canvas, (x, y), colour_of(series.colour));
                     self.label(canvas, mark, (x, y));
                 }
             }
@@ -449,6 +451,7 @@ mod tests {
             y_log: false,
             series: vec![ChartSeries {
                 name: "one".into(),
+                colour: 0,
                 points: points.collect(),
                 stated: vec![StatedMark { x: 0.0, value: 2.5, sign: ">= " }],
             }],

@@ -7,6 +7,7 @@ use super::known::{is_key, same, text_of};
 use super::plot::{Across, LogAxes, PLACEHOLDER, Plot, PlotKind, PlotSeries, RESPONSE_TIMES};
 use super::stated::{Over, Sample, Stated, StatedValue, measured};
 use super::sweep::{Point, points};
+use imbrex_report::page::COLOURS;
 use imbrex_report::page::chart::{self, Chart, ChartKind, ChartSeries, StatedMark};
 use imbrex_stack::ConfigError;
 use serde_json::Value;
@@ -35,7 +36,18 @@ impl Experiment {
                 ConfigError::words(format!("{}: [[plot]] {}: {words}", self.file, at + 1))
             })
         };
-        self.plot.iter().enumerate().map(chart).collect()
+        let charts = self.plot.iter().enumerate().map(chart);
+        let mut charts = charts.collect::<Result<Vec<Chart>, ConfigError>>()?;
+        // A name has one colour in all charts of a figure, as far as there are colours.
+        let mut names: Vec<String> = Vec::new();
+        for series in charts.iter_mut().flat_map(|chart| &mut chart.series) {
+            let known = names.iter().position(|name| *name == series.name);
+            series.colour = known.unwrap_or(names.len()) % COLOURS;
+            if known.is_none() {
+                names.push(series.name.clone());
+            }
+        }
+        Ok(charts)
     }
 }
 
@@ -109,8 +121,12 @@ impl<'a> Plotting<'a> {
         let x_of = |at: usize| numbers.as_ref().map_or(at as f64, |numbers| numbers[at]);
         let series =
             |series: &PlotSeries| {
-                let mut drawn =
-                    ChartSeries { name: series.name.clone(), points: vec![], stated: vec![] };
+                let mut drawn = ChartSeries {
+                    name: series.name.clone(),
+                    colour: 0,
+                    points: vec![],
+                    stated: vec![],
+                };
                 for (at, place) in places.iter().enumerate() {
                     let expression = place.expression(series);
                     let value = measured(Over::Mean, &expression, &place.samples, &place.points)
@@ -248,7 +264,7 @@ impl<'a> Plotting<'a> {
                     (_, 1) => workload.clone(),
                     _ => format!("{}, {workload}", series.name),
                 };
-                lines.push(ChartSeries { name, points, stated: vec![] });
+                lines.push(ChartSeries { name, colour: 0, points, stated: vec![] });
             }
         }
         let names = without_common_parts(lines.iter().map(|line| line.name.clone()).collect());

@@ -116,6 +116,8 @@ fn charts_of_runs_have_workloads_swept_values_distributions_or_texts_across() {
     assert_eq!(plain[0].1, plain[1].1, "a stack without the key is the same everywhere");
     let names: Vec<&str> = cdf.series.iter().map(|series| series.name.as_str()).collect();
     assert_eq!((cdf.kind, names), (ChartKind::Curves, vec!["a", "b"]));
+    let colours = [&bars.series[0], &lines.series[0], &lines.series[1], &cdf.series[0]];
+    assert_eq!(colours.map(|series| series.colour), [0, 0, 1, 2], "LRU has one colour");
     assert_eq!(cdf.series[0].points.last().unwrap().1, Some(100.0));
     let blocks: Vec<f64> = table.series[0].points.iter().map(|point| point.1.unwrap()).collect();
     assert!(blocks[0] == 0.0 && blocks[1] > 0.0, "{blocks:?}");
