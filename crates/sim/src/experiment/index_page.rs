@@ -260,7 +260,7 @@ impl IndexFigure<'_> {
                 let _ = write!(
                     body,
                     "<td class=\"text\" style=\"min-width:140px\">{}</td>",
-                    escape(&short(&row.workload))
+                    escape(&short(&row.names))
                 );
             }
             let sign = escape(row.comparison.sign());
@@ -316,14 +316,11 @@ fn named(figure: &str) -> String {
 }
 
 /// The workloads of a row: the first, and how many more.
-fn short(workload: &str) -> String {
-    let mut all = workload.split(", ");
-    let first = all.next().unwrap_or_default();
-    let first = first.strip_prefix("synthetic:").unwrap_or(first);
-    let first = first.split_once('(').map_or(first, |(name, _)| name.trim_end());
-    match workload.matches(", synthetic:").count() {
-        0 => first.to_string(),
-        more => format!("{first} and {more} more"),
+fn short(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first, more @ ..] => format!("{first} and {} more", more.len()),
     }
 }
 

@@ -121,6 +121,9 @@ pub struct Row {
     pub agrees: bool,
     /// The workloads, each with its scale.
     pub workload: String,
+    /// Their names in the experiment.
+    #[serde(skip)]
+    pub names: Vec<String>,
     /// How they came to be.
     pub workload_kind: WorkloadKind,
     /// On what the stated number rests.
@@ -225,6 +228,7 @@ impl Stated {
                 comparison: self.comparison,
                 agrees,
                 workload: labels.join(", "),
+                names: samples.iter().map(|s| s.workload.name.clone()).collect(),
                 workload_kind: samples[0].workload.kind,
                 basis: self.basis,
                 reason: (!agrees).then(|| self.reason.unwrap_or(without_reason)),
