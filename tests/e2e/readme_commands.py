@@ -33,6 +33,8 @@ LEFT_OUT = {
 }
 SLOW = {
     "imbrex reproduce pore          # paper beside measured, scaled to minutes; --scale 1 for full size",
+    "imbrex reproduce --quick       # all five papers on divided loads, in minutes",
+    "imbrex reproduce hwsr figure-13 --out results   # results/index.html: the figure beside the paper's",
     "imbrex run experiments/pore/fig16.toml --out results/fig16",
     "imbrex reproduce hwsr          # HWSR, the plain disk beside it; some minutes",
     "imbrex reproduce idler         # holding requests back so that a drive can clean, beside the paper's tables",

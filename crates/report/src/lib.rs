@@ -69,6 +69,7 @@ pub use report::{
 };
 pub use request_series::ResponseSeries;
 pub use response_times::ResponseTimes;
+pub use results::{ResultsPart, results_csv};
 pub use run_parts::{
     CacheUse, Costs, Hardware, Hits, Inputs, LogUse, RequestCounts, Rewrites, WarmUpUse,
 };

@@ -4,6 +4,7 @@ use super::csv::{Csv, response_columns};
 use super::report::{Report, Run};
 use super::swept::text_of;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// A column of whole numbers.
 type Count = (&'static str, fn(&Run) -> Option<u64>);
@@ -44,37 +45,53 @@ fn word(value: impl Serialize) -> String {
     serde_json::to_value(value).map_or_else(|_| String::new(), |value| text_of(&value))
 }
 
+/// A report in a table of several.
+pub struct ResultsPart<'a> {
+    /// What stands in the columns before its own, such as the paper and the figure.
+    pub of: Vec<&'a str>,
+    /// The report.
+    pub report: &'a Report,
+}
+
+/// One table of the runs of several reports as CSV, `before` being the columns before their own. It has a column for
+/// each key that any of them swept; what a run does not have is empty.
+pub fn results_csv(before: &[&str], parts: &[ResultsPart<'_>]) -> String {
+    let keys: BTreeSet<&str> = parts.iter().flat_map(|part| part.report.swept_keys()).collect();
+    let own = ["run", "workload", "workload_kind", "workload_sha256", "seed", "system"];
+    let figures = COUNTS.iter().map(|(name, _)| *name).chain(NUMBERS.iter().map(|(name, _)| *name));
+    let columns = before.iter().copied().chain(own).chain(keys.iter().copied()).chain(figures);
+    let mut csv = Csv::default();
+    // A key that is several keys has commas.
+    columns.for_each(|column| _ = csv.text(column));
+    response_columns().split(',').for_each(|column| _ = csv.text(column));
+    csv.end();
+    for ResultsPart { of, report } in parts {
+        for run in &report.runs {
+            of.iter().for_each(|it| _ = csv.text(it));
+            report.row_of(run, &keys, &mut csv);
+        }
+    }
+    csv.text
+}
+
 impl Report {
     /// The table as CSV. What a run does not have is empty.
     pub(super) fn results(&self) -> String {
-        let keys = self.swept_keys();
-        let own = ["run", "workload", "workload_kind", "workload_sha256", "seed", "system"];
-        let figures =
-            COUNTS.iter().map(|(name, _)| *name).chain(NUMBERS.iter().map(|(name, _)| *name));
-        let columns: Vec<&str> =
-            own.into_iter().chain(keys.iter().copied()).chain(figures).collect();
-        let mut csv = Csv::default();
-        // A key that is several keys has commas.
-        columns.iter().for_each(|column| _ = csv.text(column));
-        response_columns().split(',').for_each(|column| _ = csv.text(column));
-        csv.end();
-        for run in &self.runs {
-            csv.text(&run.label()).text(&self.workload.path).text(&word(self.workload.kind));
-            csv.text(self.workload.sha256.as_deref().unwrap_or_default());
-            csv.integer(Some(self.seed)).text(&run.system);
-            for key in &keys {
-                csv.text(&run.parameters.get(*key).map(text_of).unwrap_or_default());
-            }
-            COUNTS.iter().for_each(|(_, value)| _ = csv.integer(value(run)));
-            NUMBERS.iter().for_each(|(_, value)| _ = csv.number(value(run)));
-            let costs = &run.costs;
-            csv.response_times([
-                costs.response_ms,
-                costs.read_response_ms,
-                costs.write_response_ms,
-            ]);
-            csv.end();
+        results_csv(&[], &[ResultsPart { of: vec![], report: self }])
+    }
+
+    /// The row of a run, the columns before it being there already.
+    fn row_of(&self, run: &Run, keys: &BTreeSet<&str>, csv: &mut Csv) {
+        csv.text(&run.label()).text(&self.workload.path).text(&word(self.workload.kind));
+        csv.text(self.workload.sha256.as_deref().unwrap_or_default());
+        csv.integer(Some(self.seed)).text(&run.system);
+        for key in keys {
+            csv.text(&run.parameters.get(*key).map(text_of).unwrap_or_default());
         }
-        csv.text
+        COUNTS.iter().for_each(|(_, value)| _ = csv.integer(value(run)));
+        NUMBERS.iter().for_each(|(_, value)| _ = csv.number(value(run)));
+        let costs = &run.costs;
+        csv.response_times([costs.response_ms, costs.read_response_ms, costs.write_response_ms]);
+        csv.end();
     }
 }

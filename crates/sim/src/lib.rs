@@ -9,6 +9,7 @@ pub mod experiment;
 pub mod fio;
 pub mod fit;
 pub mod progress;
+pub mod reason;
 pub mod reliability;
 pub mod replay;
 mod rows;

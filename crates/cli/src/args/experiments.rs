@@ -33,6 +33,9 @@ pub struct ReproduceArgs {
     /// Divide requests and footprint of synthetic workloads by this; 1 for full size
     #[arg(long, value_name = "N")]
     pub scale: Option<f64>,
+    /// Divide the loads and leave out the numbers that need full size, and our own policy, which has no paper: the papers in minutes
+    #[arg(long, conflicts_with = "scale")]
+    pub quick: bool,
     /// Go on where the same command was stopped or killed: runs that it had finished are not made again
     #[arg(long, requires = "out")]
     pub resume: bool,

@@ -11,6 +11,7 @@ pub mod crashtest;
 pub mod create;
 pub mod doctor;
 pub mod drive;
+mod figures;
 mod image_shape;
 pub mod inspect;
 pub mod members;

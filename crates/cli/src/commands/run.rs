@@ -4,6 +4,7 @@ pub mod kept;
 pub mod stopped;
 
 use super::console::{emit, remark};
+use super::figures::{self, FoundFigure};
 use super::outputs::{TRACE_FILE, check_folder, check_room, write_whole};
 use super::stack::settings;
 use crate::args::RunArgs;
@@ -33,19 +34,25 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let ([experiment], [outcome]) = (experiments, outcomes.as_slice()) else {
         unreachable!("one experiment has one outcome");
     };
-    // What papers state is of all the runs.
-    let rows = match outcome.left.is_empty() {
-        true => experiment.rows("", &experiment.name, outcome)?,
-        false => vec![],
-    };
     let written = match outcome.workloads.is_empty() {
-        true => Ok(()),
+        true => Ok(None),
         false => write_outcome(outcome, &folder).map(|written| {
             if !output.quiet.quiet {
                 remark!("results are in {}", written.display());
             }
             stopped::say_what_stays(&written, &folder);
+            Some(written)
         }),
+    };
+    // What papers state is of all the runs.
+    let rows = match outcome.left.is_empty() {
+        true => experiment.rows("", &experiment.name, outcome)?,
+        false => vec![],
+    };
+    let written = match written {
+        Ok(Some(folder)) => write_page(args, &experiment, outcome, &rows, &folder),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
     };
     if output.json {
         emit(&format!("{}\n", serde_json::to_string(&document(&experiment, outcome, &rows))?));
@@ -59,8 +66,36 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     Ok(status)
 }
 
+/// Writes the page of the figure, and the table of all runs where each workload has its own.
+fn write_page(
+    args: &RunArgs,
+    experiment: &Experiment,
+    outcome: &Outcome,
+    rows: &[Row],
+    folder: &Path,
+) -> Result<(), Failure> {
+    let mut command = vec!["imbrex".into(), "run".into(), args.file.display().to_string()];
+    command.extend(args.set.iter().flat_map(|it| ["--set".to_string(), it.clone()]));
+    command.extend(args.scale.iter().flat_map(|it| ["--scale".to_string(), it.to_string()]));
+    command.extend(args.output.seed.iter().flat_map(|it| ["--seed".to_string(), it.to_string()]));
+    let figure = FoundFigure {
+        paper: None,
+        figure: &experiment.name,
+        experiment,
+        outcome,
+        rows,
+        command: figures::typed(&command),
+        folder: PathBuf::new(),
+    };
+    let left = stopped::names_left([outcome]);
+    let is_runs = outcome.workloads.iter().any(|it| matches!(it.found, Found::Runs(_)));
+    let has_table = outcome.has_several && is_runs;
+    figures::write_index(&experiment.title, folder, &[figure], left, has_table)
+}
+
 /// Refuses a folder into which the results of an experiment could not be written.
 pub fn check_folders(option: &str, experiment: &Experiment, folder: &Path) -> Result<(), Failure> {
+    figures::check_index(option, folder)?;
     if !experiment.has_several_workloads() {
         return check_folder(option, folder);
     }

@@ -20,6 +20,7 @@ mod drive_bench;
 mod drive_fio;
 mod drive_fit;
 mod experiments;
+mod figures;
 mod image_members;
 mod image_versions;
 mod longer_members;

@@ -250,7 +250,10 @@ fn runs_that_were_finished_are_kept_when_a_signal_ends_the_others() {
     assert_eq!(said[..2], [STOPPING, "results are in out"]);
     assert_eq!(said[2..], LEFT);
     let out = folder.path().join("out");
-    assert_eq!(names(&out), ["finished-runs", "short"], "no folder of what was not reached");
+    let found = ["finished-runs", "index.html", "results.csv", "short"];
+    assert_eq!(names(&out), found, "no folder of what was not reached");
+    let page = fs::read_to_string(out.join("index.html")).expect("a page");
+    assert!(page.contains("2 not run:<br>synthetic:long.toml, cmr-only<br>"), "{page}");
     assert_eq!(runs_in(&out.join("short/report.json")), Some(2));
     assert!(table.contains("\ncmr-only ") && table.contains("\nlru "), "{table}");
 }
@@ -281,7 +284,7 @@ fn a_stopped_run_says_so_in_its_document_and_replaces_no_finished_one() {
     let long = fs::read_to_string(out.join("long/report.json"));
     assert_eq!(long.expect("a file"), "of before");
     let beside = folder.path().join("out.stopped");
-    assert_eq!(names(&beside), ["short"]);
+    assert_eq!(names(&beside), ["index.html", "results.csv", "short"]);
     assert_eq!(runs_in(&beside.join("short/report.json")), Some(2));
 
     // One that was stopped itself gives way.

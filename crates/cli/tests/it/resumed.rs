@@ -215,7 +215,7 @@ fn looks_at_traces_are_kept_too() {
     said(folder, "run looks.toml --jobs 1 --out whole");
     let [one, other] = ["whole", "cut"].map(|out| files(&folder.join(out)));
     assert_eq!(one, other);
-    assert_eq!(one.len(), 3);
+    assert_eq!(one.len(), 4, "three and the page");
 }
 
 /// Kills a run after six of its nine, and gives the files of those.

@@ -3,6 +3,7 @@
 //! A page is one file that loads nothing. What it says is there without its script as well, except heat
 //! maps, which the script paints.
 
+pub mod chart;
 mod packed;
 pub mod svg;
 

@@ -131,6 +131,17 @@ pub fn dot(canvas: &Canvas<'_>, at: (i32, i32), colour: RGBColor) {
     canvas.draw(&Circle::new(at, 3 * SCALE, colour.filled())).expect(IN_MEMORY);
 }
 
+/// Marks a point by a ring around it.
+pub fn ring(canvas: &Canvas<'_>, at: (i32, i32), colour: RGBColor) {
+    let style = colour.stroke_width((2 * SCALE) as u32);
+    canvas.draw(&Circle::new(at, 6 * SCALE, style)).expect(IN_MEMORY);
+}
+
+/// Fills a rectangle between two corners.
+pub fn bar(canvas: &Canvas<'_>, from: (i32, i32), to: (i32, i32), colour: RGBColor) {
+    canvas.draw(&Rectangle::new([from, to], colour.filled())).expect(IN_MEMORY);
+}
+
 /// A label of an axis.
 pub fn text(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos) {
     label_in(canvas, label, at, anchor, MUTED);

@@ -4,7 +4,9 @@ use super::closed_form::ClosedForm;
 use super::events::EventConfig;
 use super::heads::HeadsConfig;
 use super::kept::Kept;
+use super::known::Known;
 use super::movement_analysis::MovementAnalysis;
+use super::plot::Plot;
 use super::rounds::ROUNDS_MAX;
 use super::stated::Stated;
 use super::warm_up::WarmUp;
@@ -26,6 +28,12 @@ use std::sync::atomic::AtomicBool;
 
 /// Combinations of values of a sweep at most: days of runs, not a mistake in a list of values.
 pub const SWEEP_POINTS_MAX: usize = 10_000;
+
+/// By how much more a quick look divides recipes that state a scale.
+pub const QUICK_DIVISOR: f64 = 8.0;
+
+/// Requests of any other load in a quick look at most.
+pub const QUICK_REQUESTS: u64 = 100_000;
 
 /// Workloads, systems and settings to be run together, and what a paper states of them.
 #[derive(Clone, Debug, Deserialize)]
@@ -80,6 +88,15 @@ pub struct Experiment {
     /// What a paper states.
     #[serde(default)]
     pub stated: Vec<Stated>,
+    /// How its figures are drawn.
+    #[serde(default)]
+    pub plot: Vec<Plot>,
+    /// Whether its loads were divided by more than the file says.
+    #[serde(skip)]
+    pub(super) is_divided: bool,
+    /// Whether this is a quick look.
+    #[serde(skip)]
+    is_quick: bool,
     /// Folder that relative paths start from.
     #[serde(skip)]
     folder: PathBuf,
@@ -235,7 +252,28 @@ impl Experiment {
         for stated in &self.stated {
             stated.check(self)?;
         }
+        for (at, plot) in self.plot.iter().enumerate() {
+            plot.check(&self.known()).map_err(|words| {
+                ConfigError::words(format!("{}: [[plot]] {}: {words}", self.file, at + 1))
+            })?;
+        }
         Ok(())
+    }
+
+    /// What its expressions may name.
+    pub(super) fn known(&self) -> Known<'_> {
+        let mut systems = self.system_names();
+        let in_files = systems.iter().any(|name| name.ends_with(".toml"));
+        if !self.node.is_empty() {
+            systems.push(self.stack.as_ref().unwrap_or(&self.name).clone());
+        }
+        systems.extend(self.analysis.is_some().then(|| "trace".to_string()));
+        systems.extend(self.closed_form.iter().map(|it| it.form.name().to_string()));
+        Known {
+            workloads: self.workload.iter().map(WorkloadConfig::name).collect(),
+            sweep: &self.sweep,
+            systems: (!in_files).then_some(systems),
+        }
     }
 
     /// What is run, and on what.
@@ -370,9 +408,39 @@ impl Experiment {
             )));
         }
         for workload in self.workload.iter_mut().filter(|w| w.scale.is_some()) {
+            self.is_divided |= workload.scale.is_some_and(|before| before < scale);
             workload.scale = Some(scale);
         }
         Ok(())
+    }
+
+    /// Divides the loads of what is replayed, for a quick look: recipes that state a scale by
+    /// [`QUICK_DIVISOR`] more, and of all others the first [`QUICK_REQUESTS`] requests are taken. Statements that
+    /// need the full size are left out from then on.
+    pub fn quicken(&mut self) {
+        self.is_quick = true;
+        self.is_divided = true;
+        let is_replayed = self.analysis.is_none();
+        for workload in &mut self.workload {
+            match workload.scale {
+                Some(scale) => workload.scale = Some(scale * QUICK_DIVISOR),
+                None if is_replayed => {
+                    let limit = workload.limit.unwrap_or(QUICK_REQUESTS);
+                    workload.limit = Some(limit.min(QUICK_REQUESTS));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The statements that are left out because they need the full size.
+    pub fn left_out(&self) -> impl Iterator<Item = &Stated> {
+        self.stated.iter().filter(|stated| self.leaves_out(stated))
+    }
+
+    /// Whether a statement is left out.
+    pub(super) fn leaves_out(&self, stated: &Stated) -> bool {
+        self.is_quick && stated.full_size
     }
 
     /// Settings of `[set]`, and of `more` after them.

@@ -14,9 +14,13 @@ mod finished;
 mod footprints;
 mod heads;
 mod identity;
+mod index_page;
 mod kept;
+mod known;
 mod member_movement;
 mod movement_analysis;
+mod plot;
+mod plotted;
 mod reproduce;
 mod request_logs;
 mod rounds;
@@ -33,14 +37,17 @@ pub use closed_form::{ClosedForm, Form};
 pub use events::{EventCommand, EventConfig};
 pub use execute::{Found, Left, Outcome, WorkloadOutcome, execute};
 pub use experiment::{
-    Analysis, DirectWriteConfig, Experiment, FitConfig, SWEEP_POINTS_MAX, WorkloadConfig,
+    Analysis, DirectWriteConfig, Experiment, FitConfig, QUICK_DIVISOR, QUICK_REQUESTS,
+    SWEEP_POINTS_MAX, WorkloadConfig,
 };
 pub use finished::{Aside, FinishedRuns};
 pub use heads::HeadsConfig;
+pub use index_page::{IndexFigure, IndexPage};
 pub use kept::{KEPT_BYTES_MAX, Kept, Wanted};
 pub use member_movement::MovementConfig;
 pub use movement_analysis::MovementAnalysis;
-pub use reproduce::{Figure, figures};
+pub use plot::{Across, LogAxes, Plot, PlotKind, PlotSeries};
+pub use reproduce::{Figure, figures, paper_name};
 pub use rounds::ROUNDS_MAX;
 pub(crate) use run::make_runs;
 pub use run::{Batch, Case, RunError, Task};

@@ -81,6 +81,19 @@ pub fn figures(paper: Option<&str>, figure: Option<&str>) -> Result<Vec<Figure>,
     Ok(found)
 }
 
+/// What a paper is called, or the name itself when none is shipped.
+pub fn paper_name(paper: &str) -> &str {
+    match paper {
+        "pore" => "PORE (MSST 2017)",
+        "hwsr" => "HWSR (IEEE TPDS 2016)",
+        "raid4smr" => "RAID 4SMR (Le, thesis 2019)",
+        "headmove" => "Head-movement reduction (Lin, thesis 2025)",
+        "idler" => "Idler (IEEE TC 2020)",
+        "ride" => "RIDE (our own, no paper)",
+        other => other,
+    }
+}
+
 /// True for the figure itself and for its parts.
 fn is_part(figure: &str, wanted: &str) -> bool {
     figure.strip_prefix(wanted).is_some_and(|rest| {

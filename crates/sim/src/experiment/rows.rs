@@ -1,7 +1,8 @@
 //! Stated and measured numbers as a table.
 
-use super::stated::{Comparison, Row};
+use super::stated::Row;
 use crate::basis::Tally;
+use crate::reason::ReasonTally;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex_report::format::number;
 use imbrex_report::{TableStyle, WorkloadKind};
@@ -13,14 +14,17 @@ impl Row {
         let mut table = Table::new();
         table.set_content_arrangement(ContentArrangement::Disabled);
         table.load_style(presets::NOTHING);
-        table.set_header(["", "unit", "stated", "measured", "tolerance", "agrees", "basis"]);
+        let mut header = vec!["", "unit", "stated", "measured", "tolerance", "agrees", "basis"];
+        let has_reasons = rows.iter().any(|row| row.reason.is_some());
+        header.extend(has_reasons.then_some("why"));
+        table.set_header(header);
         let workloads = distinct_workloads(rows);
         for row in rows {
             let mark = match workloads.len() {
                 0 | 1 => String::new(),
                 _ => format!(" [{}]", 1 + index_in(&workloads, row)),
             };
-            table.add_row([
+            let mut cells = vec![
                 format!("{}{mark}", row.metric),
                 row.unit.clone(),
                 row.stated_text(),
@@ -28,7 +32,10 @@ impl Row {
                 format!("{}%", number(row.tolerance * 100.0)),
                 if row.agrees { "yes" } else { "NO" }.to_string(),
                 row.basis.word().to_string(),
-            ]);
+            ];
+            let why = || row.reason.map_or(String::new(), |reason| reason.word().to_string());
+            cells.extend(has_reasons.then(why));
+            table.add_row(cells);
         }
         for (i, column) in table.column_iter_mut().enumerate() {
             column.set_padding((if i == 0 { 0 } else { 1 }, 1));
@@ -59,13 +66,24 @@ impl Row {
         Tally::of(rows.iter().map(|row| (row.basis, row.agrees)))
     }
 
-    fn stated_text(&self) -> String {
-        let bound = match self.comparison {
-            Comparison::About => "",
-            Comparison::AtMost => "<= ",
-            Comparison::AtLeast => ">= ",
+    /// For each paper how many there are and how many agree, by basis.
+    pub fn tallies_of_papers(rows: &[Row]) -> Vec<(&str, Vec<Tally>)> {
+        let mut papers: Vec<&str> = rows.iter().map(|row| row.paper.as_str()).collect();
+        papers.dedup();
+        let of_paper = |paper| {
+            let own = rows.iter().filter(move |row| row.paper == paper);
+            (paper, Tally::of(own.map(|row| (row.basis, row.agrees))))
         };
-        format!("{bound}{}", number(self.stated))
+        papers.into_iter().map(of_paper).collect()
+    }
+
+    /// How many disagree for each reason.
+    pub fn reasons(rows: &[Row]) -> Vec<ReasonTally> {
+        ReasonTally::of(rows.iter().filter_map(|row| row.reason))
+    }
+
+    fn stated_text(&self) -> String {
+        format!("{}{}", self.comparison.sign(), number(self.stated))
     }
 }
 

@@ -3,10 +3,12 @@
 use super::execute::{Found, Outcome, WorkloadOutcome};
 use super::experiment::Experiment;
 use super::expression::{Expression, Quantity};
-use super::sweep::{Point, points, text_of};
+use super::known::{is_key, same, text_of};
+use super::sweep::{Point, points};
 use crate::basis::Basis;
-use imbrex_drives::toml_error::{listed, nearest};
-use imbrex_report::{FormPoint, Run, WorkloadKind};
+use crate::reason::Reason;
+use imbrex_drives::toml_error::listed;
+use imbrex_report::{FormPoint, LatencyCdf, Run, WorkloadKind};
 use imbrex_stack::ConfigError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,6 +47,11 @@ pub struct Stated {
     /// On what the number rests.
     #[serde(default)]
     pub basis: Basis,
+    /// Why the measured number disagrees, where it does. It changes nothing of one that agrees.
+    pub reason: Option<Reason>,
+    /// Whether it takes the full size of the loads: a quick look leaves it out.
+    #[serde(default)]
+    pub full_size: bool,
 }
 
 /// What is stated.
@@ -114,10 +121,15 @@ pub struct Row {
     pub agrees: bool,
     /// The workloads, each with its scale.
     pub workload: String,
+    /// Their names in the experiment.
+    #[serde(skip)]
+    pub names: Vec<String>,
     /// How they came to be.
     pub workload_kind: WorkloadKind,
     /// On what the stated number rests.
     pub basis: Basis,
+    /// Why they disagree; null when they agree.
+    pub reason: Option<Reason>,
 }
 
 impl Stated {
@@ -133,35 +145,13 @@ impl Stated {
             Ok(expression) => expression,
             Err(message) => return wrong(format!("measure = \"{}\": {message}", self.measure)),
         };
-        let known: Vec<String> = experiment.workload.iter().map(|w| w.name()).collect();
+        let known = experiment.known();
         let of_values: Vec<&String> = match &self.stated {
             StatedValue::One(_) => vec![],
             StatedValue::OfWorkloads(values) => values.keys().collect(),
         };
-        for name in self.workloads.iter().chain(of_values) {
-            if !known.contains(name) {
-                let hint = nearest(name, known.iter().map(String::as_str))
-                    .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                return wrong(format!(
-                    "no workload is named `{name}`{hint} (named are: {})",
-                    listed(&known)
-                ));
-            }
-        }
-        for quantity in expression.quantities() {
-            for (key, value) in &quantity.at {
-                let found = experiment.sweep.iter().find(|(swept, _)| is_key(swept, key));
-                let Some((swept, values)) = found else {
-                    return wrong(format!("`{key}` is not swept"));
-                };
-                if !values.iter().any(|v| same(&text_of(v), value)) {
-                    return wrong(format!(
-                        "{swept} is never `{value}`; it is {}",
-                        listed(values.iter().map(text_of))
-                    ));
-                }
-            }
-        }
+        known.check_workloads(self.workloads.iter().chain(of_values)).or_else(wrong)?;
+        known.check_quantities(&expression).or_else(wrong)?;
         if self.over == Over::LeastAt && experiment.node_sweep().len() != 1 {
             return wrong("over = \"least-at\" needs a sweep of exactly one key".to_string());
         }
@@ -208,13 +198,18 @@ impl Stated {
                 .filter_map(|s| Some((*values.get(&s.workload.name)?, vec![s])))
                 .collect(),
         };
+        let without_reason = match of.experiment.is_divided {
+            true => Reason::SmallerScale,
+            false => Reason::Unexplained,
+        };
         let row = |(stated, samples): (f64, Vec<&Sample<'_>>)| {
-            let measured = self.measured(&expression, &samples, &of.points).map_err(|message| {
-                ConfigError::words(format!(
-                    "{}: [[stated]] `{}`: {message}",
-                    of.experiment.file, self.metric
-                ))
-            })?;
+            let measured =
+                measured(self.over, &expression, &samples, &of.points).map_err(|message| {
+                    ConfigError::words(format!(
+                        "{}: [[stated]] `{}`: {message}",
+                        of.experiment.file, self.metric
+                    ))
+                })?;
             let tolerance = self.tolerance.unwrap_or(match self.comparison {
                 Comparison::About => TOLERANCE_DEFAULT,
                 Comparison::AtMost | Comparison::AtLeast => 0.0,
@@ -233,98 +228,111 @@ impl Stated {
                 comparison: self.comparison,
                 agrees,
                 workload: labels.join(", "),
+                names: samples.iter().map(|s| s.workload.name.clone()).collect(),
                 workload_kind: samples[0].workload.kind,
                 basis: self.basis,
+                reason: (!agrees).then(|| self.reason.unwrap_or(without_reason)),
             })
         };
         groups.into_iter().map(row).collect()
     }
 
-    fn measured(
-        &self,
-        expression: &Expression,
-        samples: &[&Sample<'_>],
-        points: &[Point],
-    ) -> Result<Option<f64>, String> {
-        if self.over == Over::OfMeans {
-            return expression.value(&|part| {
-                let values = samples
-                    .iter()
-                    .flat_map(|sample| points.iter().map(|point| sample.look_up(part, point)))
-                    .collect::<Result<Option<Vec<f64>>, String>>()?;
-                Ok(values.map(|values| mean(&values)))
-            });
-        }
-        let at = |point: &Point| {
-            samples
-                .iter()
-                .map(|sample| expression.value(&|part| sample.look_up(part, point)))
-                .collect::<Result<Option<Vec<f64>>, String>>()
-        };
-        let by_point = points.iter().map(at).collect::<Result<Option<Vec<_>>, String>>()?;
-        let Some(by_point) = by_point else {
-            return Ok(None);
-        };
-        let all: Vec<f64> = by_point.iter().flatten().copied().collect();
-        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-        let greatest = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Ok(Some(match self.over {
-            Over::Mean | Over::OfMeans => mean(&all),
-            Over::Least => least,
-            Over::Greatest => greatest,
-            Over::Spread => greatest - least,
-            Over::AboveOne => all.iter().filter(|value| **value > 1.0).count() as f64,
-            Over::LeastAt => {
-                let means: Vec<f64> = by_point.iter().map(|values| mean(values)).collect();
-                let best = (0..means.len())
-                    .min_by(|a, b| means[*a].total_cmp(&means[*b]))
-                    .expect("a sweep has points");
-                let (key, value) = points[best].iter().next().expect("one key is swept");
-                let text = text_of(value);
-                let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
-                text[..digits.unwrap_or(text.len())]
-                    .parse()
-                    .map_err(|_| format!("{key} = {text} has no number to be least at"))?
-            }
-        }))
+    /// What stands before the number of a bound.
+    pub(super) fn sign(&self) -> &'static str {
+        self.comparison.sign()
     }
+}
+
+impl Comparison {
+    /// What stands before the number of a bound.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Comparison::About => "",
+            Comparison::AtMost => "<= ",
+            Comparison::AtLeast => ">= ",
+        }
+    }
+}
+
+/// The number that an expression makes of workloads and swept points.
+pub(super) fn measured(
+    over: Over,
+    expression: &Expression,
+    samples: &[&Sample<'_>],
+    points: &[Point],
+) -> Result<Option<f64>, String> {
+    if over == Over::OfMeans {
+        return expression.value(&|part| {
+            let values = samples
+                .iter()
+                .flat_map(|sample| points.iter().map(|point| sample.look_up(part, point)))
+                .collect::<Result<Option<Vec<f64>>, String>>()?;
+            Ok(values.map(|values| mean(&values)))
+        });
+    }
+    let at = |point: &Point| {
+        samples
+            .iter()
+            .map(|sample| expression.value(&|part| sample.look_up(part, point)))
+            .collect::<Result<Option<Vec<f64>>, String>>()
+    };
+    let by_point = points.iter().map(at).collect::<Result<Option<Vec<_>>, String>>()?;
+    let Some(by_point) = by_point else {
+        return Ok(None);
+    };
+    let all: Vec<f64> = by_point.iter().flatten().copied().collect();
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Ok(Some(match over {
+        Over::Mean | Over::OfMeans => mean(&all),
+        Over::Least => least,
+        Over::Greatest => greatest,
+        Over::Spread => greatest - least,
+        Over::AboveOne => all.iter().filter(|value| **value > 1.0).count() as f64,
+        Over::LeastAt => {
+            let means: Vec<f64> = by_point.iter().map(|values| mean(values)).collect();
+            let best = (0..means.len())
+                .min_by(|a, b| means[*a].total_cmp(&means[*b]))
+                .expect("a sweep has points");
+            let (key, value) = points[best].iter().next().expect("one key is swept");
+            let text = text_of(value);
+            let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
+            text[..digits.unwrap_or(text.len())]
+                .parse()
+                .map_err(|_| format!("{key} = {text} has no number to be least at"))?
+        }
+    }))
 }
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// True when `short` is a swept key or its last part.
-fn is_key(swept: &str, short: &str) -> bool {
-    swept == short || swept.rsplit('.').next() == Some(short)
-}
-
-/// True for equal texts, whatever blanks a list has, and equal numbers.
-fn same(a: &str, b: &str) -> bool {
-    let without_blanks = |text: &str| text.replace(' ', "");
-    without_blanks(a) == without_blanks(b)
-        || matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
-}
-
 /// What was found on a workload, as values that keys lead into.
-struct Sample<'a> {
-    workload: &'a WorkloadOutcome,
-    systems: Vec<System>,
+pub(super) struct Sample<'a> {
+    /// The workload.
+    pub workload: &'a WorkloadOutcome,
+    systems: Vec<System<'a>>,
 }
 
-struct System {
+/// What was found of one system.
+pub(super) struct System<'a> {
     name: String,
     parameters: BTreeMap<String, Value>,
-    values: Value,
+    /// All that a key leads to.
+    pub values: Value,
+    /// The distribution of response times of a run.
+    pub cdf: Option<&'a LatencyCdf>,
 }
 
 impl Sample<'_> {
-    fn of(workload: &WorkloadOutcome) -> Sample<'_> {
+    pub fn of(workload: &WorkloadOutcome) -> Sample<'_> {
         let systems = match &workload.found {
             Found::Trace(values) => vec![System {
                 name: "trace".to_string(),
                 parameters: BTreeMap::new(),
                 values: values.clone(),
+                cdf: None,
             }],
             Found::Runs(report) => report.runs.iter().map(System::of).collect(),
             Found::Form(table) => {
@@ -336,6 +344,7 @@ impl Sample<'_> {
                         .map(|(key, value)| (key.clone(), Value::from(*value)))
                         .collect(),
                     values: point.values_json(),
+                    cdf: None,
                 };
                 table.points.iter().map(system).collect()
             }
@@ -352,7 +361,8 @@ impl Sample<'_> {
         }
     }
 
-    fn quantity(&self, quantity: &Quantity, point: &Point) -> Result<Option<f64>, String> {
+    /// The run of the system that a quantity names, at the values that it fixes and else at those of the point.
+    pub fn system(&self, quantity: &Quantity, point: &Point) -> Result<&System<'_>, String> {
         let wanted = |swept: &str| {
             let at = quantity.at.iter().find(|(key, _)| is_key(swept, key));
             at.map(|(_, value)| value.clone()).or_else(|| point.get(swept).map(text_of))
@@ -363,18 +373,20 @@ impl Sample<'_> {
             names.dedup();
             return Err(format!("no system `{}`; there are {}", quantity.system, listed(&names)));
         }
-        let run = of_name
-            .find(|system| {
-                system.parameters.iter().all(|(key, value)| {
-                    let value = match value {
-                        Value::String(text) => text.clone(),
-                        other => other.to_string(),
-                    };
-                    wanted(key).is_some_and(|wanted| same(&wanted, &value))
-                })
+        let found = of_name.find(|system| {
+            system.parameters.iter().all(|(key, value)| {
+                let value = match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                wanted(key).is_some_and(|wanted| same(&wanted, &value))
             })
-            .expect("every point was run and every fixed value is one of the sweep");
-        let mut value = &run.values;
+        });
+        found.ok_or_else(|| format!("`{}` leaves a swept key open", quantity.system))
+    }
+
+    fn quantity(&self, quantity: &Quantity, point: &Point) -> Result<Option<f64>, String> {
+        let mut value = &self.system(quantity, point)?.values;
         for key in &quantity.path {
             value = member(value, key).ok_or_else(|| {
                 format!("`{key}` of `{}` is not in a report", quantity.path.join("."))
@@ -398,9 +410,9 @@ fn member<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     }
 }
 
-impl System {
+impl System<'_> {
     /// A run as values. Series are left out, but for the write rate that a drive settles to.
-    fn of(run: &Run) -> System {
+    fn of(run: &Run) -> System<'_> {
         let writes = &run.figures.write_mib_per_s;
         let settled = &writes.values[writes.values.len() / 2..];
         let settled = (!settled.is_empty()).then(|| mean(settled) * (1u64 << 20) as f64 / 1e6);
@@ -408,7 +420,12 @@ impl System {
         small.figures = Default::default();
         let mut values = serde_json::to_value(small).expect("a run has only string keys");
         values["settled_write_mb_per_s"] = Value::from(settled);
-        System { name: run.system.clone(), parameters: run.parameters.clone(), values }
+        System {
+            name: run.system.clone(),
+            parameters: run.parameters.clone(),
+            values,
+            cdf: Some(&run.figures.latency_cdf),
+        }
     }
 }
 
@@ -439,7 +456,7 @@ impl Experiment {
             samples: outcome.workloads.iter().map(Sample::of).collect(),
         };
         let mut rows = Vec::new();
-        for stated in &self.stated {
+        for stated in self.stated.iter().filter(|stated| !self.leaves_out(stated)) {
             rows.extend(stated.rows(&evaluation)?);
         }
         Ok(rows)

@@ -2,6 +2,7 @@
 
 use super::combined::is_workload_key;
 use super::experiment::Experiment;
+use super::known::text_of;
 use super::member_movement::MovementConfig;
 use imbrex_drives::toml_error::listed;
 use imbrex_stack::{ConfigError, Setting, StackConfig, check_taken};
@@ -132,14 +133,6 @@ pub struct SweptStack {
     pub point: Point,
     /// The model by which movement of its disks is counted.
     pub movement: Option<MovementConfig>,
-}
-
-/// A swept or set value as a person would write it.
-pub(super) fn text_of(value: &toml::Value) -> String {
-    match value {
-        toml::Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 impl Experiment {

@@ -460,29 +460,6 @@ fn every_experiment_file_is_in_order() {
 }
 
 #[test]
-fn every_shipped_statement_can_be_measured() {
-    // The full size is what the others are about, and takes too long here.
-    let (figures, mut experiments): (Vec<_>, Vec<_>) = figures(None, None)
-        .unwrap()
-        .into_iter()
-        .map(|figure| (figure, figure.experiment().unwrap()))
-        .filter(|(_, experiment)| experiment.is_scalable())
-        .unzip();
-    for experiment in &mut experiments {
-        experiment.rescale(64.0).unwrap();
-    }
-    let outcomes = execute(&experiments, &[], None, 2, &Watch::nobody()).unwrap();
-    for ((figure, experiment), outcome) in figures.iter().zip(&experiments).zip(&outcomes) {
-        let rows = experiment.rows(figure.paper, figure.figure, outcome);
-        let rows = rows.unwrap_or_else(|error| panic!("{error}"));
-        assert!(rows.len() >= experiment.stated.len(), "{}", figure.figure);
-        for row in rows {
-            assert!(row.measured.is_some_and(f64::is_finite), "{row:?}");
-        }
-    }
-}
-
-#[test]
 fn figures_are_found_by_name_and_the_nearest_is_suggested() {
     let names = |paper, figure| -> Vec<&str> {
         let found = figures(paper, figure).unwrap();

@@ -33,6 +33,7 @@ mod memory;
 mod memory_buffer;
 mod movement;
 mod no_cleaning;
+mod plots;
 mod raid;
 mod raid_bad_input;
 mod raid_contents;

@@ -118,11 +118,15 @@ fn all_left<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Vec<&'a Left
 
 /// Adds to a document what is left, if anything is.
 pub fn add_left<'a>(document: &mut Value, outcomes: impl IntoIterator<Item = &'a Outcome>) {
-    let left = all_left(outcomes);
-    if !left.is_empty() {
-        let names: Vec<&String> = left.iter().map(|it| &it.name).collect();
+    let names = names_left(outcomes);
+    if !names.is_empty() {
         document["left"] = json!(names);
     }
+}
+
+/// The names of what is left, those of a run that several experiments share once.
+pub fn names_left<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Vec<String> {
+    all_left(outcomes).into_iter().map(|it| it.name.clone()).collect()
 }
 
 /// Whether a folder has the results of a run that came to its end, or something that may be such.
