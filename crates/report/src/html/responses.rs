@@ -120,13 +120,13 @@ fn strips(kind: &str, of: &[Responses<'_>], decades: (f64, f64), body: &mut Stri
     );
 }
 
-/// A line for each decade, with labels where there is room.
+/// A line for each decade, with labels where there is room, the highest first: that is where stalls are.
 fn grid(canvas: &Canvas<'_>, frame: &Frame, (low, high): (f64, f64)) {
     let every = ((high - low) * f64::from(LABEL) / f64::from(STRIP)).ceil() as i32;
     for decade in low as i32..=high as i32 {
         let at = y_of(frame, (low, high), 10f64.powi(decade));
         line(canvas, &[(frame.left, at), (frame.right, at)], GRID, 1);
-        if (decade - low as i32) % every == 0 {
+        if (high as i32 - decade) % every == 0 {
             text(canvas, &time_label(decade), (frame.left - 8 * SCALE, at), HPos::Right);
         }
     }
