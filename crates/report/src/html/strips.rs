@@ -17,6 +17,10 @@ const SHOWN_SHARE: f64 = 0.98;
 /// A peak flattens a chart when it is so many times what this share of the buckets does not exceed.
 const FLATTENS: f64 = 3.0;
 
+/// The scale is logarithmic where the mean of a run is more than so many times that of another: on a linear one the lesser would lie
+/// on the axis.
+const DIFFER: f64 = 20.0;
+
 /// Height of a strip.
 const STRIP: i32 = 46 * SCALE;
 /// What lies above and below a strip.
@@ -37,7 +41,7 @@ pub(super) fn throughput(report: &Report, body: &mut String) {
         reader: "throughput",
         title: "Throughput over time",
         full: Full::Usual,
-        full_label: &|most| format!("{} MiB/s", number(most)),
+        full_label: &|most| format!("{} MiB/s", short(most)),
     };
     let why = "Host reads and writes completed, on one scale; the mean is at the right. A run \
                that ends early did the same work in less time.";
@@ -139,7 +143,7 @@ pub(super) enum Full {
     /// This one.
     At(f64),
     /// The greatest of all, unless it flattens the others: then what nearly all buckets do not exceed. What is
-    /// higher is cut, and its peak marked.
+    /// higher is cut, and its peak marked. Where the means differ too much for that, the scale is logarithmic.
     Usual,
 }
 
@@ -188,13 +192,7 @@ fn section(chart: &Panels<'_>, why: &str, strips: &[Strip], body: &mut String) {
 
 /// The strips one below the other; there is one at least.
 pub(super) fn panels(chart: &Panels<'_>, strips: &[Strip], body: &mut String) {
-    let values = || strips.iter().flat_map(|strip| strip.series.values.iter().copied());
-    let most = values().fold(0.0, f64::max);
-    let full = match chart.full {
-        Full::At(value) => value,
-        Full::Usual => usual(values()).unwrap_or(most),
-    };
-    let full = full.max(f64::MIN_POSITIVE);
+    let shared = shared_scale(chart, strips);
     let end_s = strips.iter().map(|strip| strip.finish_s).fold(0.0, f64::max);
     let axes = Axes { title: chart.title, height: STRIP, end_s };
     axes.strips(
@@ -202,21 +200,76 @@ pub(super) fn panels(chart: &Panels<'_>, strips: &[Strip], body: &mut String) {
         |strip| strip.said(chart.reader),
         body,
         |canvas, frame, strip| {
-            let full = strip.full.unwrap_or(full);
-            let label = if strip.full.is_some() { number(full) } else { (chart.full_label)(full) };
-            text(canvas, &label, (frame.left - 8 * SCALE, frame.top), HPos::Right);
-            text(canvas, "0", (frame.left - 8 * SCALE, frame.bottom), HPos::Right);
-            strip.draw(canvas, frame, full, chart.full_label);
+            let scale = strip.full.map_or(shared, ValueScale::linear);
+            let label = |value| match strip.full {
+                Some(_) => number(value),
+                None => (chart.full_label)(value),
+            };
+            let beside = frame.left - 8 * SCALE;
+            text(canvas, &label(scale.full), (beside, frame.top), HPos::Right);
+            let low = scale.low.map_or("0".to_string(), label);
+            text(canvas, &low, (beside, frame.bottom), HPos::Right);
+            strip.draw(canvas, frame, scale, chart.full_label);
         },
     );
-    if full < most && strips.iter().any(|strip| strip.full.is_none()) {
-        let _ = writeln!(
-            body,
-            "<p class=\"why below\">The scale ends at {}: {} % of the time nothing is higher. What is, is cut, and its \
-             peak is marked with its value.</p>",
-            escape(&(chart.full_label)(full)),
-            100.0 * SHOWN_SHARE,
-        );
+    let most = strips.iter().map(|strip| peak(&strip.series).1).fold(0.0, f64::max);
+    let full = escape(&(chart.full_label)(shared.full));
+    let said = match shared.low {
+        _ if strips.iter().all(|strip| strip.full.is_some()) => return,
+        Some(low) => format!(
+            "The scale is logarithmic, because the runs differ so much: from {}, or less, to {full}.",
+            escape(&(chart.full_label)(low))
+        ),
+        None if shared.full < most => format!(
+            "The scale ends at {full}, 20 % above what {} % of the values do not exceed. What is higher is cut, and its \
+             peak is marked with its value.",
+            100.0 * SHOWN_SHARE
+        ),
+        None => return,
+    };
+    let _ = writeln!(body, "<p class=\"why below\">{said}</p>");
+}
+
+/// The values between the lower and the upper edge of a strip.
+#[derive(Clone, Copy)]
+struct ValueScale {
+    /// At the lower edge of a logarithmic scale; what is less lies there too. A linear one begins at 0.
+    low: Option<f64>,
+    full: f64,
+}
+
+impl ValueScale {
+    fn linear(full: f64) -> ValueScale {
+        ValueScale { low: None, full: full.max(f64::MIN_POSITIVE) }
+    }
+
+    /// How far up a value is, from 0 to 1.
+    fn share(&self, value: f64) -> f64 {
+        match self.low {
+            None => value.min(self.full) / self.full,
+            Some(low) => (value.clamp(low, self.full) / low).log10() / (self.full / low).log10(),
+        }
+    }
+}
+
+/// The scale of the strips that have none of their own.
+fn shared_scale(chart: &Panels<'_>, strips: &[Strip]) -> ValueScale {
+    if let Full::At(full) = chart.full {
+        return ValueScale::linear(full);
+    }
+    let values = || strips.iter().flat_map(|strip| strip.series.values.iter().copied());
+    let most = values().fold(0.0, f64::max);
+    let means = strips.iter().map(|strip| mean(&strip.series, strip.finish_s));
+    let (least, greatest) = (means.filter(|mean| *mean > 0.0))
+        .fold((f64::INFINITY, 0.0f64), |(least, greatest), mean| {
+            (least.min(mean), greatest.max(mean))
+        });
+    match greatest > DIFFER * least {
+        true => ValueScale {
+            low: Some(10f64.powf((least / 10.0).log10().ceil())),
+            full: 10f64.powf(most.log10().ceil()),
+        },
+        false => ValueScale::linear(usual(values()).unwrap_or(most)),
     }
 }
 
@@ -312,10 +365,16 @@ impl Strip {
         Said { index: *index, reader: reader.to_string(), name, summary }
     }
 
-    /// The values as a filled area whose upper edge stands for `full`, and the peak of those that are cut.
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, full: f64, label: &dyn Fn(f64) -> String) {
+    /// The values as a filled area, and the peak of those that are cut.
+    fn draw(
+        &self,
+        canvas: &Canvas<'_>,
+        frame: &Frame,
+        scale: ValueScale,
+        label: &dyn Fn(f64) -> String,
+    ) {
         let high = f64::from(frame.bottom - frame.top);
-        let y = |value: f64| frame.bottom - (value.min(full) / full * high) as i32;
+        let y = |value: f64| frame.bottom - (scale.share(value) * high) as i32;
         let outline = outline(&self.series, self.finish_s, frame, y);
         let mut below = vec![(outline[0].0, frame.bottom)];
         below.extend_from_slice(&outline);
@@ -324,7 +383,7 @@ impl Strip {
         area(canvas, below, colour);
         line(canvas, &outline, colour, 1);
         let (at, most) = peak(&self.series);
-        if most > full {
+        if most > scale.full {
             let x = frame.x(((at as f64 + 0.5) * self.series.bucket_s).min(self.finish_s));
             dot(canvas, (x, frame.top), INK);
             let (beside, anchor) = match 3 * (x - frame.left) < 2 * (frame.right - frame.left) {
@@ -359,6 +418,27 @@ pub(super) fn outline(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_that_differ_too_much_have_a_logarithmic_scale() {
+        let strip = |value: f64| Strip {
+            index: 0,
+            name: String::new(),
+            finish_s: 2.0,
+            series: Series { bucket_s: 1.0, values: vec![value, value] },
+            summary: String::new(),
+            full: None,
+        };
+        let chart = |full| Panels { reader: "", title: "", full, full_label: &number };
+        let near = shared_scale(&chart(Full::Usual), &[strip(2.0), strip(30.0), strip(0.0)]);
+        assert_eq!((near.low, near.full, near.share(15.0)), (None, 30.0, 0.5));
+        let far = shared_scale(&chart(Full::Usual), &[strip(0.5), strip(300.0)]);
+        assert_eq!((far.low, far.full), (Some(0.1), 1000.0));
+        assert_eq!([0.0, 0.1, 10.0, 1000.0].map(|value| far.share(value)), [0.0, 0.0, 0.5, 1.0]);
+        let fixed = shared_scale(&chart(Full::At(100.0)), &[strip(0.5), strip(300.0)]);
+        assert_eq!((fixed.low, fixed.full), (None, 100.0));
+        assert_eq!(shared_scale(&chart(Full::Usual), &[strip(0.0)]).share(0.0), 0.0);
+    }
 
     #[test]
     fn a_peak_that_flattens_the_others_is_cut() {
