@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 const MS_PER_NS: f64 = 1e-6;
 
+const NS_PER_S: f64 = 1e9;
+
 const BYTES_PER_MIB: f64 = 1024.0 * 1024.0;
 
 /// Octaves of latencies that are told apart, the lowest from [`LOWEST_OCTAVE`] on: up to 18 minutes.
@@ -179,15 +181,27 @@ impl RequestSeries {
     fn of_kind(&mut self, kind: Kind, end_ns: u64) -> [Series; 3] {
         self.reach(end_ns.saturating_sub(1));
         let kind = kind as usize;
-        if self.bins.iter().all(|bins| bins[kind] == NO_LATENCIES[kind]) {
+        let used = self.buckets.used(end_ns);
+        let mut values = [(); 3].map(|()| Vec::with_capacity(used));
+        let mut requests = 0;
+        for (bins, of) in self.bins.iter().zip(&self.counted).take(used) {
+            let count: u64 = match of.requests {
+                0 => 0,
+                _ => bins[kind].iter().map(|count| u64::from(*count)).sum(),
+            };
+            requests += count;
+            let longest = of.longest_ns[kind];
+            let told = match count {
+                0 => [0; 3],
+                _ => [50, 99, 100].map(|percent| quantile_ns(&bins[kind], count, longest, percent)),
+            };
+            values.iter_mut().zip(told).for_each(|(values, ns)| values.push(in_ms(ns)));
+        }
+        if requests == 0 {
             return Default::default();
         }
-        let quantile = |percent| {
-            self.values(end_ns, |index, of| {
-                in_ms(quantile_ns(&self.bins[index][kind], of.longest_ns[kind], percent))
-            })
-        };
-        [quantile(50), quantile(99), self.values(end_ns, |_, of| in_ms(of.longest_ns[kind]))]
+        let bucket_s = self.buckets.width_ns as f64 / NS_PER_S;
+        values.map(|values| Series { bucket_s, values })
     }
 
     /// Requests that had begun and not ended: time-weighted mean of each bucket, of those that have ended since.
@@ -211,7 +225,7 @@ impl RequestSeries {
     fn values(&self, end_ns: u64, mut value: impl FnMut(usize, &Counted) -> f64) -> Series {
         let used = self.buckets.used(end_ns);
         Series {
-            bucket_s: self.buckets.width_ns as f64 / 1e9,
+            bucket_s: self.buckets.width_ns as f64 / NS_PER_S,
             values: self
                 .counted
                 .iter()
@@ -243,10 +257,9 @@ impl RequestSeries {
         let half = self.bins.len() / 2;
         for to in 0..half {
             let (a, b) = (self.bins[2 * to], self.bins[2 * to + 1]);
-            for (kind, merged) in self.bins[to].iter_mut().enumerate() {
-                for (bin, merged) in merged.iter_mut().enumerate() {
-                    *merged = a[kind][bin].saturating_add(b[kind][bin]);
-                }
+            let both = a.as_flattened().iter().zip(b.as_flattened());
+            for (merged, (a, b)) in self.bins[to].as_flattened_mut().iter_mut().zip(both) {
+                *merged = a.saturating_add(*b);
             }
         }
         self.bins[half..].fill(NO_LATENCIES);
@@ -263,17 +276,19 @@ fn bin(latency_ns: u64) -> usize {
     bin.min(BINS - 1)
 }
 
-/// The latency that `percent` of 100 of those in `bins` do not exceed, of which the longest is `longest_ns`; 0 of none.
-fn quantile_ns(bins: &[u32; BINS], longest_ns: u64, percent: u64) -> u64 {
-    let count: u64 = bins.iter().map(|count| u64::from(*count)).sum();
+/// The latency that `percent` of 100 of the `count` in `bins` do not exceed, of which the longest is `longest_ns`.
+fn quantile_ns(bins: &[u32; BINS], count: u64, longest_ns: u64, percent: u64) -> u64 {
     let rank = (count * percent).div_ceil(100);
+    if rank == count {
+        return longest_ns;
+    }
     let mut seen = 0;
     let bin = bins.iter().position(|count| {
         seen += u64::from(*count);
         seen >= rank
     });
     match bin {
-        Some(bin) if rank < count && bin + 1 < BINS => middle_ns(bin).min(longest_ns),
+        Some(bin) if bin + 1 < BINS => middle_ns(bin).min(longest_ns),
         _ => longest_ns,
     }
 }

@@ -92,9 +92,9 @@ impl Report {
         self.runs.iter().any(has_one)
     }
 
-    /// The numbers of the runs that are drawn, with the label of each run.
-    pub(super) fn segment_bars(&self, metric: &SegmentMetric) -> Vec<(String, Option<f64>)> {
-        let drawn = self.runs.iter().take(CHART_RUNS_MAX);
-        drawn.map(|run| (run.label(), (metric.value)(run))).collect()
+    /// The numbers of the runs that are drawn and have one, each with the place and the label of its run.
+    pub(super) fn segment_bars(&self, metric: &SegmentMetric) -> Vec<(usize, String, f64)> {
+        let drawn = self.runs.iter().take(CHART_RUNS_MAX).enumerate();
+        drawn.filter_map(|(i, run)| Some((i, run.label(), (metric.value)(run)?))).collect()
     }
 }

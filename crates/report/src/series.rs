@@ -113,7 +113,30 @@ pub(super) fn round_significant(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    format!("{value:.5e}").parse().expect("a formatted number parses")
+    round_fast(value)
+        .unwrap_or_else(|| format!("{value:.5e}").parse().expect("a formatted number parses"))
+}
+
+/// The same for most values, without text: the number of the nearest step of the sixth digit, divided by the steps in 1. Both are
+/// whole and exact, so the quotient is the double that is nearest to the decimal number.
+fn round_fast(value: f64) -> Option<f64> {
+    /// Powers of ten beyond this are not exact.
+    const EXACT_MAX: i32 = 22;
+    const DIGITS: i32 = 6;
+    /// Nearer to the middle between two steps than this, a product may lie on the wrong side of it.
+    const DOUBTFUL: f64 = 1e-6;
+    let digits_behind = DIGITS - 1 - value.abs().log10().floor() as i32;
+    if digits_behind.abs() > EXACT_MAX {
+        return None;
+    }
+    let power = 10f64.powi(digits_behind.abs());
+    let exact = if digits_behind >= 0 { value * power } else { value / power };
+    let steps = exact.round();
+    let is_sure = ((exact - steps).abs() - 0.5).abs() > DOUBTFUL;
+    // A logarithm just beside a whole number may have been taken for its neighbour.
+    let has_digits = (1e5..=1e6).contains(&steps.abs());
+    let rounded = if digits_behind >= 0 { steps / power } else { steps * power };
+    (is_sure && has_digits).then_some(rounded)
 }
 
 #[cfg(test)]
@@ -145,5 +168,20 @@ mod tests {
         assert_eq!(round_significant(123_456_789.0), 123_457_000.0);
         assert_eq!(round_significant(0.000_123_456_78), 0.000_123_457);
         assert_eq!(round_significant(-1.5), -1.5);
+    }
+
+    #[test]
+    fn rounding_gives_the_double_that_its_text_stands_for() {
+        let mut state = 1u64;
+        for i in 0..200_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let share = (state >> 11) as f64 / (1u64 << 53) as f64;
+            let values =
+                [share * 10f64.powi(i % 40 - 20), (state >> 40) as f64 + 0.5, i as f64 / 64.0];
+            for value in values {
+                let by_text: f64 = format!("{value:.5e}").parse().expect("a number");
+                assert_eq!(round_significant(value).to_bits(), by_text.to_bits(), "{value}");
+            }
+        }
     }
 }

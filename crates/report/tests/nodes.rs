@@ -196,7 +196,11 @@ fn zones_of(row: Vec<Cell>, rows: usize) -> NodeTable {
 fn a_series_of_a_kind_is_a_chart_that_the_script_reads_out() {
     let page = report().to_html();
     let heat = section(&page, "Heat over time");
-    assert_eq!(heat.matches("data-reader=\"table-1-1\"").count(), 1, "{heat}");
+    assert_eq!(
+        heat.matches("data-reader=\"table-1-1\"").count(),
+        2,
+        "a strip of each node: {heat}"
+    );
     assert!(heat.contains("4.00 MiB/s") && heat.contains("1.80 MiB/s"), "the means: {heat}");
     let data = page.split_once("\"charts\":").expect("charts").1;
     let strip = "{\"index\":0,\"name\":\"left, 1\",\"finish_s\":2.5,\

@@ -28,8 +28,10 @@
     const value = at <= finish_s ? values[Math.min(Math.floor(at / width), values.length - 1)] : undefined;
     return [name, value === undefined ? "finished" : show(value), colour(index)];
   })];
-  for (const [key, show] of [["throughput", (v) => number(v) + " MiB/s"], ["fill", (v) => (100 * v).toFixed(1) + " %"]]) {
-    const strips = data.runs.map((run, index) => ({ name: run.label, index, finish_s: run.finish_s, series: run[key] }));
+  const ofRuns = { throughput: (v) => number(v) + " MiB/s", "under-way": number, fill: (v) => (100 * v).toFixed(1) + " %" };
+  for (const [key, show] of Object.entries(ofRuns)) {
+    const series = (run) => run[key.replace("-", "_")];
+    const strips = data.runs.map((run, index) => ({ name: run.label, index, finish_s: run.finish_s, series: series(run) }));
     readers[key] = overTime(strips.filter(({ series }) => series.values.length), show);
   }
   for (const { reader, unit, strips } of data.charts) {

@@ -7,7 +7,7 @@ use super::super::drawn::CHART_RUNS_MAX;
 use super::super::report::{Report, Run};
 use super::super::response_times::ResponseTimes;
 use super::super::series::Series;
-use super::lines::{Panels, Strip, panels};
+use super::strips::{Full, Panels, Strip, panels};
 use crate::format::{count, number, optional};
 use crate::page::{chip, escape, open_scroll, open_section};
 
@@ -32,8 +32,8 @@ pub(super) fn of_nodes(report: &Report, body: &mut String) {
         let panel = Panels {
             reader: &chart.reader,
             title: "Load, cleaning and response times on one time axis",
-            full: Some(1.0),
-            full_label: &|_| "each up to its own greatest value".to_string(),
+            full: Full::Usual,
+            full_label: &number,
         };
         panels(&panel, &chart.strips, body);
     }
@@ -124,7 +124,8 @@ fn strips(index: usize, run: &Run, figures: &ActivityFigures) -> Vec<Strip> {
             finish_s: run.costs.finish_s,
             series,
             summary: format!("up to {}", number(most)),
-            full: Some(most),
+            // A share has its whole scale, all else its own.
+            full: Some(if name.contains('%') { 100.0 } else { most }),
         })
     };
     all.into_iter().filter_map(strip).collect()

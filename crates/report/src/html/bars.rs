@@ -62,8 +62,8 @@ pub(super) fn segments(report: &Report, body: &mut String) {
     open_section(
         "Segments",
         "Segments or S-blocks rewritten for 10,000 requests, 64 KiB blocks written in one of them, and \
-         the blocks that the write buffer and the read cache held, of those looked up. A dash: the stack \
-         has no such node.",
+         the blocks that the write buffer and the read cache held, of those looked up; of the stacks that have such \
+         nodes.",
         body,
     );
     for metric in &SEGMENT_METRICS {
@@ -72,20 +72,24 @@ pub(super) fn segments(report: &Report, body: &mut String) {
             metric.name, metric.unit
         ));
         let runs = report.segment_bars(metric);
-        let longest = (runs.iter().filter_map(|(_, value)| *value)).fold(0.0, f64::max);
-        for (index, (label, value)) in runs.iter().enumerate() {
+        // A share has its whole scale.
+        let longest = match metric.unit {
+            "%" => 100.0,
+            _ => runs.iter().map(|(_, _, value)| *value).fold(0.0, f64::max),
+        };
+        for (index, label, value) in &runs {
             let share = match longest > 0.0 {
-                true => 100.0 * value.unwrap_or(0.0) / longest,
+                true => 100.0 * value / longest,
                 false => 0.0,
             };
             body.push_str(&format!(
-                "<span>{}{}</span><span class=\"disk\"></span><span class=\"bar\" role=\"img\" \
+                "<span class=\"who\">{}{}</span><span class=\"disk\"></span><span class=\"bar\" role=\"img\" \
                  aria-label=\"{}\"><span style=\"width:{share:.3}%;background:var(--s{index})\"></span>\
                  </span><span class=\"sum\">{}</span>\n",
-                chip(index),
+                chip(*index),
                 escape(label),
-                escape(&format!("{label}: {} {}", optional(*value), metric.unit)),
-                optional(*value)
+                escape(&format!("{label}: {} {}", number(*value), metric.unit)),
+                number(*value)
             ));
         }
         body.push_str("</div>\n");
@@ -131,7 +135,7 @@ fn stacked(
             let by_cause = values(run, disk);
             let sum = by_cause.map(|by_cause| by_cause.values().iter().sum::<f64>());
             body.push_str(&format!(
-                "<span>{label}</span><span class=\"disk\">{}</span><span class=\"bar\" role=\"img\" \
+                "<span class=\"who\">{label}</span><span class=\"disk\">{}</span><span class=\"bar\" role=\"img\" \
                  aria-label=\"{}\">",
                 escape(&disk.name),
                 escape(&format!("{} {}: {} {unit}", run.label(), disk.name, optional(sum)))

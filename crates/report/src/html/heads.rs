@@ -3,7 +3,7 @@
 use super::super::drawn::CHART_RUNS_MAX;
 use super::super::heads::Head;
 use super::super::report::Report;
-use crate::format::number;
+use crate::format::short;
 use crate::page::svg::{
     Canvas, Frame, GRID, HPos, MUTED, SCALE, WIDTH, colour_of, draw, ink, line, text, ticks,
 };
@@ -70,7 +70,7 @@ fn chart(index: usize, label: &str, dispatches: &[Head], body: &mut String) {
     draw(&frame, &format!("Way of the head of {name}"), body, |canvas: &Canvas<'_>| {
         for gb in ticks(highest, 4.0) {
             line(canvas, &[(frame.left, y(gb)), (frame.right, y(gb))], GRID, 1);
-            text(canvas, &number(gb), (frame.left - 8 * SCALE, y(gb)), HPos::Right);
+            text(canvas, &short(gb), (frame.left - 8 * SCALE, y(gb)), HPos::Right);
         }
         ink(canvas, "GB", (8 * SCALE, frame.top), HPos::Left);
         frame.name_axis(canvas, "requests, one after another");

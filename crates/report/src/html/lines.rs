@@ -1,14 +1,10 @@
-//! Line charts: response times, and strips over time.
+//! The distribution of response times as lines.
 
 use std::fmt::Write as _;
 
 use super::super::drawn::CHART_RUNS_MAX;
-use super::super::report::{Figures, LatencyCdf, Report, Run};
-use super::super::series::Series;
-use crate::format::number;
-use crate::page::svg::{
-    Canvas, Frame, GRID, HPos, SCALE, WIDTH, area, colour_of, draw, ink, line, text, ticks,
-};
+use super::super::report::{LatencyCdf, Report};
+use crate::page::svg::{Canvas, Frame, GRID, HPos, SCALE, WIDTH, colour_of, draw, line, text};
 use crate::page::{chip, escape, open_section};
 
 /// Response times of all runs: logarithmic time across, nines up.
@@ -118,203 +114,6 @@ impl LatencyAxes {
     }
 }
 
-/// Host throughput of each run over time, reads and writes together.
-pub(super) fn throughput(report: &Report, body: &mut String) {
-    let strips = strips(report, |run| {
-        let series = total_mib_per_s(&run.figures);
-        let mean = mean(&series, run.costs.finish_s);
-        (series, format!("{} MiB/s", number(mean)))
-    });
-    let chart = Panels {
-        reader: "throughput",
-        title: "Throughput over time",
-        full: None,
-        full_label: &|most| format!("{} MiB/s", number(most)),
-    };
-    let why = "Host reads and writes completed, on one scale; the mean is at the right. A run \
-               that ends early did the same work in less time.";
-    section(&chart, why, &strips, body);
-}
-
-/// How full the persistent cache of each run was.
-pub(super) fn persistent_cache_fill(report: &Report, body: &mut String) {
-    let strips = strips(report, |run| {
-        let summary = match run.log.persistent_cache_full_s {
-            0.0 => "never full".to_string(),
-            full_s => format!("full for {} s", number(full_s)),
-        };
-        (run.figures.persistent_cache_fill.clone(), summary)
-    });
-    let chart = Panels {
-        reader: "fill",
-        title: "Persistent cache fill over time",
-        full: Some(1.0),
-        full_label: &|_| "100 %".to_string(),
-    };
-    let why = "Share of the drive's persistent cache in use. At the top line it is full and \
-               writes wait for a band rewrite.";
-    section(&chart, why, &strips, body);
-}
-
-/// The mean of a series over a run that ended at `finish_s`.
-pub(super) fn mean(series: &Series, finish_s: f64) -> f64 {
-    // The last bucket reaches to the end of the run, whatever the width of the others.
-    let Some((last, others)) = series.values.split_last().filter(|_| finish_s > 0.0) else {
-        return 0.0;
-    };
-    let others_s = others.len() as f64 * series.bucket_s;
-    let total = others.iter().sum::<f64>() * series.bucket_s + last * (finish_s - others_s);
-    total / finish_s
-}
-
-/// Reads plus writes, bucket by bucket.
-pub(super) fn total_mib_per_s(figures: &Figures) -> Series {
-    let (reads, writes) = (&figures.read_mib_per_s, &figures.write_mib_per_s);
-    let values = (0..reads.values.len().max(writes.values.len())).map(|i| {
-        reads.values.get(i).copied().unwrap_or(0.0) + writes.values.get(i).copied().unwrap_or(0.0)
-    });
-    Series { bucket_s: reads.bucket_s.max(writes.bucket_s), values: values.collect() }
-}
-
-/// A chart of strips, all on the same axes.
-pub(super) struct Panels<'a> {
-    /// Which values the script reads out there.
-    pub reader: &'a str,
-    /// What it is called.
-    pub title: &'a str,
-    /// Value at the top of a strip; the largest value when not given.
-    pub full: Option<f64>,
-    /// What stands at the top, by its value.
-    pub full_label: &'a dyn Fn(f64) -> String,
-}
-
-const STRIP: i32 = 46 * SCALE;
-const STRIP_GAP: i32 = 14 * SCALE;
-
-/// What a run, or a node of it, has in a chart of strips.
-pub(super) struct Strip {
-    /// Of the run in the report.
-    pub index: usize,
-    /// Whose it is.
-    pub name: String,
-    /// When the run ended.
-    pub finish_s: f64,
-    /// The values; one at least.
-    pub series: Series,
-    /// What is said of them at the right.
-    pub summary: String,
-    /// Value at the top of it; that of the chart when not given.
-    pub full: Option<f64>,
-}
-
-/// A strip of each run that has something to show, with what is said of it.
-fn strips(report: &Report, show: impl Fn(&Run) -> (Series, String)) -> Vec<Strip> {
-    let runs = report.runs.iter().take(CHART_RUNS_MAX).enumerate();
-    let strips = runs.map(|(index, run)| {
-        let (series, summary) = show(run);
-        Strip {
-            index,
-            name: run.label(),
-            finish_s: run.costs.finish_s,
-            series,
-            summary,
-            full: None,
-        }
-    });
-    strips.filter(|strip| !strip.series.values.is_empty()).collect()
-}
-
-/// A section with one chart of strips; nothing without strips.
-fn section(chart: &Panels<'_>, why: &str, strips: &[Strip], body: &mut String) {
-    if strips.is_empty() {
-        return;
-    }
-    open_section(chart.title, why, body);
-    panels(chart, strips, body);
-    body.push_str("</section>\n");
-}
-
-/// The strips one below the other; there is one at least.
-pub(super) fn panels(chart: &Panels<'_>, strips: &[Strip], body: &mut String) {
-    let values = strips.iter().flat_map(|strip| &strip.series.values);
-    let most = values.copied().fold(0.0, f64::max);
-    let full = chart.full.unwrap_or(most).max(f64::MIN_POSITIVE);
-    let frame = chart.frame(strips);
-    draw(&frame, chart.title, body, |canvas| {
-        for tick in ticks(frame.to, 10.0) {
-            frame.mark(canvas, tick, &number(tick));
-        }
-        frame.name_axis(canvas, "time, s");
-        let label = (chart.full_label)(full);
-        let above = (frame.left, frame.top - 10 * SCALE);
-        text(canvas, &label, above, HPos::Left);
-        for (position, strip) in strips.iter().enumerate() {
-            let low = frame.top + position as i32 * (STRIP + STRIP_GAP) + STRIP;
-            strip.draw(canvas, &frame, low, strip.full.unwrap_or(full));
-            let centre = (frame.right + 12 * SCALE, low - STRIP / 2);
-            text(canvas, &strip.summary, centre, HPos::Left);
-        }
-    });
-}
-
-impl Panels<'_> {
-    /// The strips one below the other, from the start to the end of the longest run.
-    fn frame(&self, strips: &[Strip]) -> Frame {
-        let ends_s = strips.iter().map(|strip| strip.finish_s);
-        let top = 24 * SCALE;
-        let bottom = top + strips.len() as i32 * (STRIP + STRIP_GAP) - STRIP_GAP;
-        Frame {
-            reader: self.reader.to_string(),
-            left: 150 * SCALE,
-            right: WIDTH - 118 * SCALE,
-            top,
-            bottom,
-            width: WIDTH,
-            height: bottom + 52 * SCALE,
-            from: 0.0,
-            to: ends_s.fold(0.0, f64::max).max(1e-9),
-        }
-    }
-}
-
-impl Strip {
-    /// The strip whose lower edge is at `low` and whose upper edge stands for `full`: its edges, its
-    /// values as a filled area, and its name at the left.
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, low: i32, full: f64) {
-        for edge in [low - STRIP, low] {
-            line(canvas, &[(frame.left, edge), (frame.right, edge)], GRID, 1);
-        }
-        let y = |value: f64| low - (value.min(full) / full * f64::from(STRIP)) as i32;
-        let outline = self.outline(frame, y);
-        let mut below = vec![(outline[0].0, low)];
-        below.extend_from_slice(&outline);
-        below.push((below[below.len() - 1].0, low));
-        let colour = colour_of(self.index);
-        area(canvas, below, colour);
-        line(canvas, &outline, colour, 1);
-        let name: String = self.name.chars().take(22).collect();
-        let centre = (frame.left - 14 * SCALE, low - STRIP / 2);
-        ink(canvas, &name, centre, HPos::Right);
-    }
-
-    /// A step for each bucket; the last reaches to the end of the run.
-    fn outline(&self, frame: &Frame, y: impl Fn(f64) -> i32) -> Vec<(i32, i32)> {
-        let Series { bucket_s, values } = &self.series;
-        let finish_s = self.finish_s;
-        let mut outline = vec![];
-        for (i, value) in values.iter().enumerate() {
-            let from = frame.x((i as f64 * bucket_s).min(finish_s));
-            let is_last = i + 1 == values.len();
-            let end = (i + 1) as f64 * bucket_s;
-            let to = frame.x(if is_last { finish_s } else { end.min(finish_s) });
-            outline.push((from, y(*value)));
-            outline.push((to, y(*value)));
-        }
-        outline.dedup();
-        outline
-    }
-}
-
 fn legend(report: &Report, shown: impl Iterator<Item = usize>, body: &mut String) {
     body.push_str("<ul class=\"legend\" aria-label=\"systems\">");
     for index in shown {
@@ -329,7 +128,7 @@ fn legend(report: &Report, shown: impl Iterator<Item = usize>, body: &mut String
 }
 
 /// `10^decade` milliseconds in the unit people use for it.
-fn time_label(decade: i32) -> String {
+pub(super) fn time_label(decade: i32) -> String {
     let (unit, exponent) = match decade {
         ..-3 => ("ns", decade + 6),
         -3..0 => ("us", decade + 3),

@@ -11,7 +11,9 @@ mod data;
 mod heads;
 mod lines;
 mod phases;
+mod responses;
 mod sections;
+mod strips;
 mod swept;
 mod tables;
 mod windows;
@@ -39,8 +41,10 @@ impl Report {
         bars::segments(self, &mut body);
         if !self.is_untimed() {
             lines::latency(self, &mut body);
-            lines::throughput(self, &mut body);
-            lines::persistent_cache_fill(self, &mut body);
+            responses::over_time(self, &mut body);
+            strips::under_way(self, &mut body);
+            strips::throughput(self, &mut body);
+            strips::persistent_cache_fill(self, &mut body);
         }
         activities::of_nodes(self, &mut body);
         phases::of_arrays(self, &mut body);

@@ -7,7 +7,7 @@ use super::super::phases::{Phase, PhaseUse, Phases};
 use super::super::report::{Report, Run};
 use super::super::response_times::ResponseTimes;
 use super::super::series::Series;
-use super::lines::{Panels, Strip, panels};
+use super::strips::{Full, Panels, Strip, panels};
 use crate::format::{count, number, optional};
 use crate::page::{chip, escape, open_scroll, open_section};
 
@@ -37,7 +37,7 @@ pub(super) fn of_arrays(report: &Report, body: &mut String) {
         let chart = Panels {
             reader: REBUILD_READER,
             title: "Progress of rebuilds over time",
-            full: Some(100.0),
+            full: Full::At(100.0),
             full_label: &|_| "100 %".to_string(),
         };
         panels(&chart, &strips, body);

@@ -32,9 +32,29 @@ pub(super) fn header(report: &Report, body: &mut String) {
         workload.describe(),
     );
     for line in report.notices() {
-        let _ = writeln!(body, "<p class=\"notice\">{}</p>", escape(&line));
+        notice(&line, body);
     }
     body.push_str("</header>\n");
+}
+
+/// Notices that are longer than so many characters are folded: those of a sweep name each of its runs.
+const NOTICE_MAX: usize = 320;
+/// What is seen of a folded one.
+const NOTICE_SEEN: usize = 140;
+
+fn notice(line: &str, body: &mut String) {
+    let _ = match line.chars().count() > NOTICE_MAX {
+        false => writeln!(body, "<p class=\"notice\">{}</p>", escape(line)),
+        true => {
+            let seen: String = line.chars().take(NOTICE_SEEN).collect();
+            writeln!(
+                body,
+                "<details class=\"notice\"><summary>{} ...</summary>{}</details>",
+                escape(seen.trim_end()),
+                escape(line)
+            )
+        }
+    };
 }
 
 /// How many numbers stand at the top.
@@ -306,14 +326,14 @@ pub(super) fn heat_map(report: &Report, body: &mut String) {
             );
         }
         body.push_str(
-            "</select></div><div class=\"y\"><span class=\"high\"></span><span class=\"low\"></span>\
-             </div><canvas width=\"480\" height=\"250\" role=\"img\" \
+            "</select></div><div class=\"y\"></div><canvas width=\"480\" height=\"250\" role=\"img\" \
              aria-label=\"heat map of writes to home bands\"></canvas>\
-             <div class=\"x\"><span>0 s</span><span>time</span><span class=\"end\"></span></div></div>\n",
+             <div class=\"x\"><span>0 s</span><span>time</span><span class=\"end\"></span></div><div class=\"note\"></div></div>\n",
         );
     }
     body.push_str(
-        "</div>\n<div class=\"ramp\"><span>nothing</span><canvas width=\"220\" height=\"10\" \
+        "</div>\n<noscript><p class=\"why\">The maps are painted by the script of this page, which does not run \
+         here. band_writes.csv has their values.</p></noscript>\n<div class=\"ramp\"><span>nothing</span><canvas width=\"220\" height=\"10\" \
          role=\"img\" aria-label=\"colour scale, logarithmic\"></canvas><span class=\"most\"></span>\
          <span>(logarithmic)</span></div>\n</section>\n",
     );

@@ -3,7 +3,7 @@
 use super::super::drawn::SWEEP_SETTINGS_MAX;
 use super::super::report::Report;
 use super::super::swept::{SWEPT_METRICS, Sweep, SweptMetric, short, text_of};
-use crate::format::number;
+use crate::format;
 use crate::page::svg::{
     Canvas, Frame, GRID, HPos, SCALE, WIDTH, colour_of, dot, draw, line, text, ticks,
 };
@@ -148,7 +148,7 @@ impl SweptChart {
             let y = |value: f64| frame.bottom - (value / top * high).round() as i32;
             for tick in ticks(top, 5.0) {
                 line(canvas, &[(frame.left, y(tick)), (frame.right, y(tick))], GRID, 1);
-                text(canvas, &number(tick), (frame.left - 8 * SCALE, y(tick)), HPos::Right);
+                text(canvas, &format::short(tick), (frame.left - 8 * SCALE, y(tick)), HPos::Right);
             }
             for (at, value) in self.values.iter().enumerate() {
                 frame.mark(canvas, at as f64, value);

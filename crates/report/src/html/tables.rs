@@ -7,7 +7,7 @@ use super::super::kind_tables::KindTable;
 use super::super::node_table::{Cell, Column, NodeTable};
 use super::super::report::{Report, Run};
 use super::super::series::Series;
-use super::lines::{Panels, Strip, mean, panels};
+use super::strips::{Full, Panels, Strip, mean, panels};
 use crate::format::{bytes, count, number};
 use crate::page::{chip, escape, open_scroll, open_section};
 
@@ -66,7 +66,10 @@ fn series(index: usize, table: &KindTable<'_>, body: &mut String) {
         let panel = Panels {
             reader: &chart.reader,
             title: &format!("{}: {heading}", table.like.title),
-            full: None,
+            full: match chart.column.unit.as_str() {
+                "%" => Full::At(100.0),
+                _ => Full::Usual,
+            },
             full_label: &|most| with_unit(most, &chart.column.unit),
         };
         panels(&panel, &chart.strips, body);

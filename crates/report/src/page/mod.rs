@@ -1,7 +1,7 @@
 //! What every HTML page of Imbrex shares: the style, the frame of the document, drawing, and packed data.
 //!
 //! A page is one file that loads nothing. What it says is there without its script as well, except heat
-//! maps, which the script paints.
+//! maps, which the script paints and `<noscript>` tells of.
 
 pub mod chart;
 mod packed;
@@ -9,8 +9,10 @@ pub mod svg;
 
 pub use packed::PackedHeatMap;
 
-/// Colours for runs or lines, `--s0` and up in the style.
-pub const COLOURS: usize = 24;
+/// Runs or lines that are told apart, `--s0` and up in the style.
+pub const COLOURS: usize = 32;
+/// Hues that they have. Those of the same hue differ in their dashes and in the shape of their marks.
+pub const HUES: usize = 8;
 
 const PAGE: &str = include_str!("assets/page.html");
 const STYLE: &str = include_str!("assets/page.css");
@@ -77,10 +79,11 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// The colour of run or line `index`, the same in every chart.
+/// How run or line `index` is drawn, the same in every chart: a piece of its line with a mark. The squares of legends are for
+/// what is no run.
 pub fn chip(index: usize) -> String {
     match index < COLOURS {
-        true => format!("<i class=\"chip\" style=\"background:var(--s{index})\"></i>"),
+        true => format!("<i class=\"run k{}\" style=\"--c:var(--s{index})\"></i>", index / HUES),
         false => String::new(),
     }
 }
@@ -100,4 +103,64 @@ pub fn open_section(title: &str, why: &str, body: &mut String) {
         escape(title),
         escape(why)
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use imbrex_core::operation::Cause;
+
+    /// Least distance of two colours in CIE L*a*b* that are never taken for each other.
+    const TOLD_APART: f64 = 20.0;
+
+    /// The colours `--NAME0` and up of the light style or of the dark one.
+    fn colours(name: &str, count: usize, dark: usize) -> Vec<[f64; 3]> {
+        let of = |index: usize| {
+            let key = format!("--{name}{index}: #");
+            let hex = STYLE.split(&key).nth(1 + dark).unwrap_or_else(|| panic!("no {key}"));
+            lab(u32::from_str_radix(&hex[..6], 16).expect("six digits"))
+        };
+        (0..count).map(of).collect()
+    }
+
+    fn lab(rgb: u32) -> [f64; 3] {
+        let linear = |shift: u32| {
+            let share = f64::from(rgb >> shift & 255) / 255.0;
+            if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        };
+        let (r, g, b) = (linear(16), linear(8), linear(0));
+        let f = |t: f64| if t > 0.008856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
+        let x = f((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047);
+        let y = f(0.2126 * r + 0.7152 * g + 0.0722 * b);
+        let z = f((0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883);
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    fn distance(a: &[f64; 3], b: &[f64; 3]) -> f64 {
+        (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f64>().sqrt()
+    }
+
+    #[test]
+    fn no_system_has_the_colour_of_a_cause() {
+        for dark in [0, 1] {
+            let causes = colours("c", Cause::ALL.len(), dark);
+            for (system, colour) in colours("s", HUES, dark).iter().enumerate() {
+                for (cause, other) in causes.iter().enumerate() {
+                    let apart = distance(colour, other);
+                    assert!(apart > TOLD_APART, "--s{system} and --c{cause}: {apart}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_system_has_a_colour_and_a_line_of_its_own() {
+        for index in 0..COLOURS {
+            assert!(STYLE.contains(&format!("--s{index}: ")), "{index}");
+        }
+        for style in 1..COLOURS / HUES {
+            assert!(STYLE.contains(&format!(".plot .k{style} {{")), "{style}");
+            assert!(STYLE.contains(&format!(".run.k{style} {{")), "{style}");
+        }
+    }
 }

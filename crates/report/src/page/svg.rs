@@ -1,45 +1,95 @@
-//! Charts as SVG. Colours are placeholders while plotters draws and become CSS variables
-//! afterwards, so that one picture serves light and dark pages.
+//! Charts: lines as SVG, labels as HTML around them. The SVG is stretched over the field between the axes, while labels and
+//! margins keep their size, so one picture is readable at any width. Colours are variables of the style, so it serves light
+//! and dark pages.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 
-use plotters::coord::Shift;
-use plotters::prelude::*;
-pub use plotters::style::text_anchor::HPos;
-use plotters::style::text_anchor::{Pos, VPos};
+use super::{COLOURS, HUES, escape};
 
-use super::{COLOURS, escape};
-
-/// The SVG is drawn at twice the size it is shown at, because plotters rounds to whole units.
+/// Units of a drawing in a pixel of what lies around the field.
 pub const SCALE: i32 = 2;
 /// Width of a chart that takes the whole width of a section.
 pub const WIDTH: i32 = 1070 * SCALE;
-/// Why drawing has no error to report.
-const IN_MEMORY: &str = "drawing into a string cannot fail";
 
-const FONT: i32 = 15 * SCALE;
+/// Pixels that a chart has at least on a narrow screen, and what a character of a label takes of them.
+const NARROW_PX: i32 = 316;
+const CHARACTER_PX: i32 = 8;
 
-// Placeholder colours: red and green say "a variable", blue says which.
+/// A colour of the style.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Colour {
+    /// That of text and axes.
+    Ink,
+    /// That of what is said beside.
+    Muted,
+    /// That of the lines of a grid.
+    Grid,
+    /// That of a run or line.
+    Of(usize),
+}
+
 /// The colour of text and axes.
-pub const INK: RGBColor = RGBColor(1, 2, 250);
+pub const INK: Colour = Colour::Ink;
 /// The colour of what is said beside.
-pub const MUTED: RGBColor = RGBColor(1, 2, 251);
+pub const MUTED: Colour = Colour::Muted;
 /// The colour of the lines of a grid.
-pub const GRID: RGBColor = RGBColor(1, 2, 252);
+pub const GRID: Colour = Colour::Grid;
 
 /// The colour of run or line `index`.
-pub const fn colour_of(index: usize) -> RGBColor {
-    RGBColor(1, 2, index as u8)
+pub const fn colour_of(index: usize) -> Colour {
+    Colour::Of(index % COLOURS)
+}
+
+impl Colour {
+    fn variable(self) -> String {
+        match self {
+            Colour::Ink => "var(--ink)".to_string(),
+            Colour::Muted => "var(--muted)".to_string(),
+            Colour::Grid => "var(--grid)".to_string(),
+            Colour::Of(index) => format!("var(--s{index})"),
+        }
+    }
+
+    /// Which dashes and marks tell it from others of its hue.
+    fn style(self) -> usize {
+        match self {
+            Colour::Of(index) => index / HUES,
+            _ => 0,
+        }
+    }
+}
+
+/// Which part of a label is at its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HPos {
+    /// Its left end.
+    Left,
+    /// Its right end.
+    Right,
+    /// Its middle.
+    Center,
 }
 
 /// What charts are drawn on.
-pub type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub struct Canvas<'a> {
+    frame: &'a Frame,
+    drawn: RefCell<Drawn>,
+}
 
-/// Where a chart lies in its SVG and what its horizontal axis spans, for the script.
+#[derive(Default)]
+struct Drawn {
+    shapes: String,
+    labels: String,
+    /// Of the horizontal axis: the place and the text of each.
+    marks: Vec<(i32, String)>,
+}
+
+/// Where a chart lies in its drawing and what its horizontal axis spans.
 pub struct Frame {
     /// Which values the script reads out here.
     pub reader: String,
-    /// Its left edge, in units of the SVG as all lengths here.
+    /// Its left edge, in units of the drawing as all lengths here.
     pub left: i32,
     /// Its right edge.
     pub right: i32,
@@ -47,9 +97,9 @@ pub struct Frame {
     pub top: i32,
     /// Its lower edge.
     pub bottom: i32,
-    /// Width of the SVG.
+    /// Width of the drawing.
     pub width: i32,
-    /// Height of the SVG.
+    /// Height of the drawing.
     pub height: i32,
     /// The value at the left edge.
     pub from: f64,
@@ -66,9 +116,14 @@ impl Frame {
 
     /// A line of the grid at a value of the horizontal axis, with its label.
     pub fn mark(&self, canvas: &Canvas<'_>, value: f64, label: &str) {
+        self.rule(canvas, value);
+        canvas.drawn.borrow_mut().marks.push((self.x(value), label.to_string()));
+    }
+
+    /// A line of the grid at a value of the horizontal axis.
+    pub fn rule(&self, canvas: &Canvas<'_>, value: f64) {
         let at = self.x(value);
         line(canvas, &[(at, self.top), (at, self.bottom)], GRID, 1);
-        text(canvas, label, (at, self.bottom + 18 * SCALE), HPos::Center);
     }
 
     /// What the horizontal axis shows.
@@ -76,59 +131,89 @@ impl Frame {
         let middle = ((self.left + self.right) / 2, self.bottom + 40 * SCALE);
         text(canvas, name, middle, HPos::Center);
     }
+
+    /// A horizontal place beside the field or in it, as CSS has it relative to the field.
+    fn across(&self, x: i32) -> String {
+        match x {
+            x if x < self.left => format!("{}px", (x - self.left) / SCALE),
+            x if x > self.right => format!("calc(100% + {}px)", (x - self.right) / SCALE),
+            x => {
+                let share = f64::from(x - self.left) / f64::from(self.right - self.left);
+                format!("{:.2}%", 100.0 * share)
+            }
+        }
+    }
+
+    /// Of how many marks one is labelled on a narrow screen, so that labels do not run into each other.
+    fn labelled_of(&self, marks: &[(i32, String)]) -> usize {
+        let field_px = NARROW_PX - (self.left + self.width - self.right) / SCALE;
+        let longest = marks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        let label_px = (longest as i32 + 1) * CHARACTER_PX;
+        let apart = marks.windows(2).map(|two| (two[1].0 - two[0].0).abs()).min();
+        let Some(apart) = apart.filter(|apart| *apart > 0) else {
+            return 1;
+        };
+        let apart_px = f64::from(apart * field_px) / f64::from(self.right - self.left);
+        (f64::from(label_px) / apart_px).ceil().max(1.0) as usize
+    }
 }
 
-/// Draws into an SVG of the frame's size and appends it, made accessible and themeable.
+/// Draws and appends the chart, which has the name `title` for those who do not see it.
 pub fn draw(frame: &Frame, title: &str, body: &mut String, paint: impl FnOnce(&Canvas<'_>)) {
-    let mut svg = String::new();
-    let canvas = SVGBackend::with_string(&mut svg, (frame.width as u32, frame.height as u32))
-        .into_drawing_area();
+    let canvas = Canvas { frame, drawn: RefCell::default() };
     paint(&canvas);
-    canvas.present().expect(IN_MEMORY);
-    drop(canvas);
-    // The size and the namespace in the opening tag are for files; the page sets its own.
-    let content = svg.split_once('>').map_or("", |(_, content)| content);
-    let mut content = content
-        .replace("\"#0102FA\"", "\"var(--ink)\"")
-        .replace("\"#0102FB\"", "\"var(--muted)\"")
-        .replace("\"#0102FC\"", "\"var(--grid)\"")
-        .replace("opacity=\"1\" ", "")
-        .replace(" />", "/>")
-        .replace('\n', "");
-    for index in 0..COLOURS {
-        content =
-            content.replace(&format!("\"#0102{index:02X}\""), &format!("\"var(--s{index})\""));
+    let Drawn { shapes, mut labels, marks } = canvas.drawn.into_inner();
+    let each = frame.labelled_of(&marks);
+    for (index, (x, mark)) in marks.iter().enumerate() {
+        let class = if index % each == 0 { "c" } else { "c wide" };
+        label(frame, &mut labels, mark, (*x, frame.bottom + 18 * SCALE), class);
     }
-    let share = |value: i32, whole: i32| f64::from(value) / f64::from(whole);
     let _ = writeln!(
         body,
-        "<div class=\"plot\" data-reader=\"{}\" data-left=\"{:.5}\" data-right=\"{:.5}\" \
-         data-top=\"{:.5}\" data-bottom=\"{:.5}\" data-from=\"{}\" data-to=\"{}\">\
-         <svg{} viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{content}</div>",
+        "<div class=\"plot\" data-reader=\"{}\" data-from=\"{}\" data-to=\"{}\" role=\"img\" aria-label=\"{}\" \
+         style=\"height:{}px\"><div class=\"field\" style=\"left:{}px;right:{}px;top:{}px;bottom:{}px\">\
+         <svg viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" aria-hidden=\"true\">{shapes}</svg>{labels}</div></div>",
         frame.reader,
-        share(frame.left, frame.width),
-        share(frame.right, frame.width),
-        share(frame.top, frame.height),
-        share(frame.bottom, frame.height),
         frame.from,
         frame.to,
-        // It fits on a narrow screen, where a wide one scrolls.
-        if frame.width < WIDTH { " class=\"half\"" } else { "" },
-        frame.width,
-        frame.height,
         escape(title),
+        frame.height / SCALE,
+        frame.left / SCALE,
+        (frame.width - frame.right) / SCALE,
+        frame.top / SCALE,
+        (frame.height - frame.bottom) / SCALE,
+        frame.right - frame.left,
+        frame.bottom - frame.top,
     );
 }
 
-/// Joins `points`.
-pub fn line(canvas: &Canvas<'_>, points: &[(i32, i32)], colour: RGBColor, width: i32) {
-    let style = colour.stroke_width((width * SCALE) as u32);
-    canvas.draw(&PathElement::new(points.to_vec(), style)).expect(IN_MEMORY);
+/// Joins `points`. A line that is no thinner than 2 has dashes where another run has its hue.
+pub fn line(canvas: &Canvas<'_>, points: &[(i32, i32)], colour: Colour, width: i32) {
+    let class = match (width, colour.style()) {
+        (2.., style @ 1..) => format!(" class=\"k{style}\""),
+        _ => String::new(),
+    };
+    let path = canvas.path(points);
+    let shape = format!(
+        "<path{class} d=\"{path}\" stroke=\"{}\" stroke-width=\"{width}\"/>",
+        colour.variable()
+    );
+    canvas.drawn.borrow_mut().shapes.push_str(&shape);
 }
 
-/// Marks a point.
-pub fn dot(canvas: &Canvas<'_>, at: (i32, i32), colour: RGBColor) {
-    canvas.draw(&Circle::new(at, 3 * SCALE, colour.filled())).expect(IN_MEMORY);
+/// Marks a point, by a shape of its own where another run has its hue.
+pub fn dot(canvas: &Canvas<'_>, at: (i32, i32), colour: Colour) {
+    let path = canvas.path(&[at]);
+    let (style, colour) = (colour.style(), colour.variable());
+    // A line without length that has ends: it keeps its shape when the drawing is stretched.
+    let shape = format!("<path class=\"dot d{style}\" d=\"{path}h0\" stroke=\"{colour}\"/>");
+    let hole = match style {
+        0 | 3 => String::new(),
+        _ => format!("<path class=\"hole d{style}\" d=\"{path}h0\" data-of=\"{colour}\"/>"),
+    };
+    let mut drawn = canvas.drawn.borrow_mut();
+    drawn.shapes.push_str(&shape);
+    drawn.shapes.push_str(&hole);
 }
 
 /// Marks a point by a ring around it.
@@ -144,24 +229,55 @@ pub fn bar(canvas: &Canvas<'_>, from: (i32, i32), to: (i32, i32), colour: RGBCol
 
 /// A label of an axis.
 pub fn text(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos) {
-    label_in(canvas, label, at, anchor, MUTED);
+    canvas.label(label, at, anchor, "");
 }
 
 /// A label that names something.
 pub fn ink(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos) {
-    label_in(canvas, label, at, anchor, INK);
+    canvas.label(label, at, anchor, " ink");
 }
 
 /// Fills what `points` enclose, so thinly that the grid shows through.
-pub fn area(canvas: &Canvas<'_>, points: Vec<(i32, i32)>, colour: RGBColor) {
-    canvas.draw(&Polygon::new(points, colour.mix(0.22).filled())).expect(IN_MEMORY);
+pub fn area(canvas: &Canvas<'_>, points: Vec<(i32, i32)>, colour: Colour) {
+    let path = canvas.path(&points);
+    let shape = format!("<path class=\"area\" d=\"{path}z\" fill=\"{}\"/>", colour.variable());
+    canvas.drawn.borrow_mut().shapes.push_str(&shape);
 }
 
-fn label_in(canvas: &Canvas<'_>, label: &str, at: (i32, i32), anchor: HPos, colour: RGBColor) {
-    let style = TextStyle::from(("inherit", FONT).into_font())
-        .color(&colour)
-        .pos(Pos::new(anchor, VPos::Center));
-    canvas.draw(&Text::new(label.to_string(), at, style)).expect(IN_MEMORY);
+impl Canvas<'_> {
+    /// The points as the data of a path, in units of the field: the first, and from each to the next.
+    fn path(&self, points: &[(i32, i32)]) -> String {
+        let mut path = String::new();
+        let mut before = None;
+        for (x, y) in points {
+            let (x, y) = (x - self.frame.left, y - self.frame.top);
+            let _ = match before.map(|(a, b)| (x - a, y - b)) {
+                None => write!(path, "M{x} {y}"),
+                Some((across, 0)) => write!(path, "h{across}"),
+                Some((0, down)) => write!(path, "v{down}"),
+                Some((across, down)) => write!(path, "l{across} {down}"),
+            };
+            before = Some((x, y));
+        }
+        path
+    }
+
+    fn label(&self, text: &str, at: (i32, i32), anchor: HPos, class: &str) {
+        let anchor = match anchor {
+            HPos::Left => "l",
+            HPos::Right => "r",
+            HPos::Center => "c",
+        };
+        let class = format!("{anchor}{class}");
+        label(self.frame, &mut self.drawn.borrow_mut().labels, text, at, &class);
+    }
+}
+
+fn label(frame: &Frame, labels: &mut String, text: &str, (x, y): (i32, i32), class: &str) {
+    let (left, top) = (frame.across(x), (y - frame.top) / SCALE);
+    let text = escape(text);
+    let _ =
+        write!(labels, "<span class=\"{class}\" style=\"left:{left};top:{top}px\">{text}</span>");
 }
 
 /// Round values from 0 to `end`, `most` of them at most besides 0.
@@ -179,6 +295,21 @@ pub fn ticks(end: f64, most: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
+    fn frame() -> Frame {
+        let (left, top, width, height) = (10, 20, 2 * (10 + 300), 140);
+        Frame {
+            reader: "test".into(),
+            left,
+            right: width - 20,
+            top,
+            bottom: 120,
+            width,
+            height,
+            from: 0.0,
+            to: 10.0,
+        }
+    }
+
     #[test]
     fn ticks_are_round_and_few() {
         assert_eq!(ticks(100.0, 10.0).len(), 11);
@@ -188,5 +319,49 @@ mod tests {
             assert!((4..=11).contains(&ticks.len()), "{end}: {ticks:?}");
             assert!(ticks[ticks.len() - 1] <= end * 1.000001);
         }
+    }
+
+    #[test]
+    fn shapes_lie_in_the_field_and_labels_around_it() {
+        let frame = frame();
+        let mut body = String::new();
+        draw(&frame, "a & b", &mut body, |canvas| {
+            line(canvas, &[(10, 20), (10, 120), (600, 120), (305, 70)], colour_of(9), 2);
+            dot(canvas, (305, 70), colour_of(1));
+            text(canvas, "<0>", (2, 120), HPos::Right);
+            ink(canvas, "end", (604, 20), HPos::Left);
+        });
+        assert!(
+            body.contains("aria-label=\"a &amp; b\"") && body.contains("viewBox=\"0 0 590 100\"")
+        );
+        assert!(
+            body.contains("<path class=\"k1\" d=\"M0 0v100h590l-295 -50\" stroke=\"var(--s9)\""),
+            "{body}"
+        );
+        assert!(
+            body.contains("<path class=\"dot d0\" d=\"M295 50h0\" stroke=\"var(--s1)\"/>"),
+            "{body}"
+        );
+        assert!(
+            body.contains("<span class=\"r\" style=\"left:-4px;top:50px\">&lt;0&gt;</span>"),
+            "{body}"
+        );
+        assert!(
+            body.contains("<span class=\"l ink\" style=\"left:calc(100% + 2px);top:0px\">end"),
+            "{body}"
+        );
+    }
+
+    #[test]
+    fn marks_that_do_not_fit_a_narrow_screen_are_labelled_on_wide_ones() {
+        let mut body = String::new();
+        let frame = frame();
+        draw(&frame, "", &mut body, |canvas| {
+            ticks(10.0, 10.0)
+                .iter()
+                .for_each(|tick| frame.mark(canvas, *tick, &format!("{tick} s")));
+        });
+        assert_eq!(body.matches("class=\"c\"").count(), 6, "{body}");
+        assert_eq!(body.matches("class=\"c wide\"").count(), 5);
     }
 }

@@ -141,6 +141,9 @@ pub struct Row {
     pub basis: Option<Basis>,
     /// Who measured it.
     pub source: String,
+    /// Of a row about a cliff: GB written up to the end of each span of the writes, and the MB/s in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<[f64; 2]>,
 }
 
 /// A gate that checks a model that was not made from it.
@@ -265,6 +268,7 @@ impl Gate {
             calibrated: self.basis == Basis::Calibrated,
             basis: (self.role != Role::Model).then_some(self.basis),
             source: self.source.to_string(),
+            curve: Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::drive_managed::{rewritten, silence_until_clean};
 use super::host_managed;
 use super::row::{Accepted, Published, Role, Row, gate};
 use super::subject::{BenchError, Subject};
-use crate::fio::{Direction, Job, JobOutcome, Session};
+use crate::fio::{Direction, Job, JobOutcome, Sample, Session};
 use imbrex_report::human_bytes;
 use imbrex_stack::NodeRole;
 
@@ -175,7 +175,31 @@ struct Climb {
     /// In `seconds`: without the slice of writes in which cleaning began, unless that was the first.
     measured_bytes: u64,
     seconds: f64,
+    /// Bytes and seconds of each slice.
+    slices: Vec<(u64, f64)>,
 }
+
+/// Points of a curve before the cliff, and as many after it.
+const CURVE_POINTS: usize = 60;
+
+/// Bytes written of a drive that was divided by `scale`, in GB of the whole one, and the rate in MB/s up to there from the point
+/// before, of the spans of writes before the cliff and after it.
+fn curve(before: &[(u64, f64)], after: &[(u64, f64)], scale: u64) -> Vec<[f64; 2]> {
+    let mut written = 0;
+    let mut points = Vec::new();
+    for spans in [before, after] {
+        for group in spans.chunks(spans.len().div_ceil(CURVE_POINTS).max(1)) {
+            let bytes: u64 = group.iter().map(|span| span.0).sum();
+            let seconds: f64 = group.iter().map(|span| span.1).sum();
+            written += bytes;
+            points.push([(written * scale) as f64 / 1e9, bytes as f64 / seconds / 1e6]);
+        }
+    }
+    points
+}
+
+/// How the metric of a row ends that says where a cliff is.
+pub(super) const CLIFF: &str = ", cliff";
 
 /// How the rows about a cliff are called.
 struct CliffNames {
@@ -211,12 +235,16 @@ fn writes_over_the_cliff(
         return Ok(());
     }
     let written = (climb.bytes * scale) as f64 / 1e9;
-    let metric = format!("{writes}, cliff");
+    let metric = format!("{writes}{CLIFF}");
     let definition = format!("bytes written until cleaning begins, times {scale}{on}");
+    let cliff = rows.len();
     rows.push(row(subject, &metric, &definition, "GB", written));
     // A cycle of all bands, or as many writes as there were before the cliff.
     job.number_ios = Some((climb.bytes / chunk).clamp(200, 20_000));
-    after_the_cliff(subject, &mut session, &job, &names, rows)
+    job.samples = true;
+    let after = after_the_cliff(subject, &mut session, &job, &names, rows)?;
+    rows[cliff].curve = curve(&climb.slices, &after, scale);
+    Ok(())
 }
 
 /// Repeats a job of `slice_bytes` until the drive cleans, or twice its capacity is written.
@@ -226,12 +254,13 @@ fn write_until_cleaning(
     job: &Job,
     slice_bytes: u64,
 ) -> Result<Climb, BenchError> {
-    let mut climb = Climb { bytes: 0, measured_bytes: 0, seconds: 0.0 };
+    let mut climb = Climb { bytes: 0, measured_bytes: 0, seconds: 0.0, slices: Vec::new() };
     // A range smaller than the persistent cache, rewritten for ever, need not fill it.
     let bytes_max = 2 * session.device_bytes();
     while rewritten(session).0 == 0 && climb.bytes < bytes_max {
         let outcome = subject.run_one(session, job)?;
         climb.bytes += slice_bytes;
+        climb.slices.push((slice_bytes, outcome.runtime.as_seconds()));
         if rewritten(session).0 == 0 || climb.seconds == 0.0 {
             climb.seconds += outcome.runtime.as_seconds();
             climb.measured_bytes = climb.bytes;
@@ -240,14 +269,15 @@ fn write_until_cleaning(
     Ok(climb)
 }
 
-/// Runs a job on a drive that has to clean: its rate, its latencies and what a band's cleaning takes.
+/// Runs a job on a drive that has to clean: its rate, its latencies and what a band's cleaning takes. Gives bytes and seconds of
+/// each write.
 fn after_the_cliff(
     subject: &Subject,
     session: &mut Session,
     job: &Job,
     CliffNames { writes, on }: &CliffNames,
     rows: &mut Vec<Row>,
-) -> Result<(), BenchError> {
+) -> Result<Vec<(u64, f64)>, BenchError> {
     let (bands, cleaning_ns) = rewritten(session);
     let outcome = subject.run_one(session, job)?;
     let rate = outcome.direction(Direction::Write).bytes_per_s() / 1e6;
@@ -263,7 +293,8 @@ fn after_the_cliff(
         let definition = "mean over those of the writes above";
         rows.push(row(subject, &metric, definition, "s", each_s));
     }
-    Ok(())
+    let span = |sample: &Sample| (u64::from(sample.bytes), sample.latency_ns as f64 / 1e9);
+    Ok(outcome.samples.iter().map(span).collect())
 }
 
 /// How long a full persistent cache takes to empty when the host is silent.
@@ -284,4 +315,19 @@ fn idle_drain(subject: &Subject, rows: &mut Vec<Row>) -> Result<(), BenchError> 
         rows.push(row(subject, "a full persistent cache empties in", &definition, "h", hours));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_has_few_points_and_all_that_was_written() {
+        let before = vec![(1_000_000, 0.125); 6000];
+        let points = curve(&before, &[(1_000_000, 1.0), (3_000_000, 2.0)], 10);
+        assert_eq!(points.len(), CURVE_POINTS + 2);
+        assert_eq!(points[0], [1.0, 8.0]);
+        assert_eq!(points[CURVE_POINTS..], [[60.01, 1.0], [60.04, 1.5]]);
+        assert!(curve(&[], &[], 1).is_empty());
+    }
 }

@@ -14,7 +14,7 @@ use imbrex_report::page::{chip, escape, open_scroll, open_section};
 /// Width of a chart beside another.
 const HALF_WIDTH: i32 = 480 * SCALE;
 /// Dashes of a line that may lie on another, so that both are seen.
-const DASHES: &str = "20 14";
+const DASHES: &str = "10 7";
 /// Points of a line that lie closer than this in both directions are drawn as one.
 const NEAR: i32 = SCALE;
 /// Rows of the table of a chart.

@@ -145,10 +145,10 @@ pub(super) fn heat(info: &TraceInfo, page: &mut Page) {
         let _ = writeln!(
             page.body,
             "<div class=\"map\" data-map=\"{}\" data-done=\"{done}\"><div class=\"head\"><span>address</span><b>{name}</b></div>\
-             <div class=\"y\"><span class=\"high\"></span><span class=\"low\"></span></div>\
+             <div class=\"y\"></div>\
              <canvas width=\"480\" height=\"250\" role=\"img\" aria-label=\"heat map of {name} by address \
              and time: {} {name}, {} distinct blocks\"></canvas>\
-             <div class=\"x\"><span>0 s</span><span>time</span><span class=\"end\"></span></div></div>",
+             <div class=\"x\"><span>0 s</span><span>time</span><span class=\"end\"></span></div><div class=\"note\"></div></div>",
             page.heat.len(),
             count(info.requests),
             count(info.unique_blocks),

@@ -36,8 +36,8 @@ const page = (() => {
       const name = document.createElement("span");
       if (colour) {
         const chip = document.createElement("i");
-        chip.className = "chip";
-        chip.style.background = colour;
+        chip.className = "run k" + Math.floor(+colour.match(/\d+/)[0] / 8);
+        chip.style.setProperty("--c", colour);
         name.append(chip);
       }
       name.append(label);
@@ -58,21 +58,18 @@ const page = (() => {
   // A rule under the pointer, and what `read(plot, at)` says of that place of the axis: a title and rows.
   const readPlots = (read) => {
     for (const plot of all(".plot")) {
-      const { left, right, from, to } = plot.dataset;
-      const picture = one("svg", plot);
+      const { from, to } = plot.dataset;
+      const field = one(".field", plot);
       const rule = document.createElement("div");
       rule.className = "rule";
       rule.hidden = true;
-      plot.append(rule);
+      field.append(rule);
       plot.addEventListener("pointermove", (event) => {
-        const box = picture.getBoundingClientRect();
-        const share = ((event.clientX - box.left) / box.width - left) / (right - left);
+        const box = field.getBoundingClientRect();
+        const share = (event.clientX - box.left) / box.width;
         if (share < 0 || share > 1) { rule.hidden = true; hideTip(); return; }
         rule.hidden = false;
-        // On a narrow screen the picture is wider than its frame and scrolls.
         rule.style.left = event.clientX - box.left + "px";
-        rule.style.top = plot.dataset.top * box.height + "px";
-        rule.style.height = (plot.dataset.bottom - plot.dataset.top) * box.height + "px";
         showTip(event, ...read(plot, +from + share * (to - from)));
       });
       plot.addEventListener("pointerleave", () => { rule.hidden = true; hideTip(); });
@@ -89,7 +86,7 @@ const page = (() => {
       const set = hidden.get(section);
       if (!set.delete(index)) set.add(index);
       button.setAttribute("aria-pressed", !set.has(index));
-      for (const line of all(`[stroke="var(--s${index})"]`, section)) {
+      for (const line of all(`[stroke="var(--s${index})"], [data-of="var(--s${index})"]`, section)) {
         line.style.visibility = set.has(index) ? "hidden" : "";
       }
     });
@@ -153,6 +150,65 @@ const page = (() => {
     const i = Math.min(Math.floor(at), ramp.length - 2);
     return ramp[i].map((from, k) => Math.round(from + (ramp[i + 1][k] - from) * (at - i)));
   };
+  // The ranges of addresses in which some of the maps has something. Small gaps between them stay.
+  const RANGES_MAX = 12;
+  const touched = (maps) => {
+    const used = [];
+    for (const { counts, rows, columns, first_block, row_blocks } of maps) {
+      for (let row = 0; row < rows; row++) {
+        if (counts.subarray(row * columns, (row + 1) * columns).some((count) => count > 0)) {
+          used.push([first_block + row * row_blocks, first_block + (row + 1) * row_blocks]);
+        }
+      }
+    }
+    if (!used.length) return [{ from: maps[0].first_block, to: maps[0].first_block + maps[0].row_blocks }];
+    used.sort((a, b) => a[0] - b[0]);
+    const end = Math.max(...used.map((range) => range[1]));
+    for (let stays = (end - used[0]?.[0]) / 64; ; stays *= 2) {
+      const ranges = [];
+      for (const [from, to] of used) {
+        const last = ranges.at(-1);
+        if (last && from - last.to <= stays) last.to = Math.max(last.to, to); else ranges.push({ from, to });
+      }
+      if (ranges.length <= RANGES_MAX) return ranges;
+    }
+  };
+  // Each range gets a piece of `height` pixels by its length, the highest addresses at the top.
+  const BREAK_PX = 7, PIECE_PX_MIN = 4;
+  const laidOut = (ranges, height) => {
+    const whole = ranges.reduce((sum, { from, to }) => sum + to - from, 0);
+    const rest = height - (ranges.length - 1) * BREAK_PX - ranges.length * PIECE_PX_MIN;
+    let bottom = height;
+    for (const range of ranges) {
+      range.bottom = bottom;
+      range.top = bottom - PIECE_PX_MIN - rest * (range.to - range.from) / whole;
+      bottom = range.top - BREAK_PX;
+    }
+    return ranges;
+  };
+  // The addresses at the ends of the pieces, as far as there is room for them.
+  const labelRanges = (axis, ranges) => {
+    const LABEL_PX = 13, placed = [];
+    const put = (y, block) => {
+      if (placed.some((other) => Math.abs(other - y) < LABEL_PX)) return;
+      placed.push(y);
+      const label = document.createElement("span");
+      label.style.top = y + "px";
+      label.textContent = bytes(block * 4096);
+      axis.append(label);
+    };
+    axis.replaceChildren();
+    put(ranges.at(-1).top + 5, ranges.at(-1).to);
+    put(ranges[0].bottom - 5, ranges[0].from);
+    for (const { from, bottom } of ranges) put(bottom - 5, from);
+    for (const { to, top } of ranges) put(top + 5, to);
+  };
+  const leftOut = (ranges) => {
+    const gaps = ranges.slice(1).map(({ from }, i) => from - ranges[i].to);
+    const blocks = gaps.reduce((sum, gap) => sum + gap, 0);
+    const many = gaps.length === 1 ? "a range of " : gaps.length + " ranges, together ";
+    return gaps.length ? "Left out of the axis, at the breaks: " + many + bytes(blocks * 4096) + ", in which there is nothing." : "";
+  };
   // `packed`: maps as the page holds them; `chosen(map)`: which of them an element shows; `words`: how
   // counts and instants are said.
   const paintMaps = (packed, chosen, words) => {
@@ -166,8 +222,7 @@ const page = (() => {
       let most = 1;
       for (const { counts } of showing) for (const count of counts) if (count > most) most = count;
       const end = Math.max(...showing.map((h) => h.end_s));
-      const first = Math.min(...showing.map((h) => h.first_block));
-      const last = Math.max(...showing.map((h) => h.first_block + h.rows * h.row_blocks));
+      const ranges = laidOut(touched(showing), one("canvas", maps[0]).height);
       // Three decades below the most; what is less still shows.
       const scale = (count) => (count === 0 ? 0 : 0.15 + 0.85 * Math.max(0, 1 + Math.log10(count / most) / 3));
       for (const map of maps) {
@@ -175,19 +230,24 @@ const page = (() => {
         const h = heat[chosen(map)];
         const [width, height] = [canvas.width, canvas.height];
         const image = canvas.getContext("2d").createImageData(width, height);
+        // Nothing in a break; else the row and the column, or that it is outside.
         const binAt = (x, y) => {
-          const time = x * end, block = last - y * (last - first);
+          const range = ranges.find(({ top, bottom }) => y * height >= top && y * height < bottom);
+          if (!range) return undefined;
+          const time = x * end, share = (range.bottom - y * height) / (range.bottom - range.top);
+          const block = range.from + share * (range.to - range.from);
           const column = Math.floor(time / h.column_s), row = Math.floor((block - h.first_block) / h.row_blocks);
           return time < h.end_s && row >= 0 && row < h.rows && column < h.columns ? [row, column] : null;
         };
         for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) {
           const bin = binAt((x + 0.5) / width, (y + 0.5) / height);
           const at = 4 * (y * width + x);
-          image.data.set([...shade(bin ? scale(h.counts[bin[0] * h.columns + bin[1]]) : 0), 255], at);
+          const colour = shade(bin ? scale(h.counts[bin[0] * h.columns + bin[1]]) : 0);
+          image.data.set([...colour, bin === undefined ? 0 : 255], at);
         }
         canvas.getContext("2d").putImageData(image, 0, 0);
-        one(".high", map).textContent = bytes(last * 4096);
-        one(".low", map).textContent = bytes(first * 4096);
+        labelRanges(one(".y", map), ranges);
+        one(".note", map).textContent = leftOut(ranges);
         one(".end", map).textContent = words.time(end);
         canvas.onpointermove = (event) => {
           const box = canvas.getBoundingClientRect();

@@ -314,7 +314,7 @@ fn a_hundred_runs_stay_within_the_bound() {
         .collect();
     let html = report.to_html();
     assert!(html.len() <= 6_000_000, "{} bytes", html.len());
-    assert!(html.contains("first 24 of 100 runs"));
+    assert!(html.contains("first 32 of 100 runs"));
 }
 
 #[test]

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""The pages of a sweep of five by five, of a comparison of all stacks and of `drive bench`, opened in a real browser at 400, 800 and
+1300 pixels: nothing is cut or lies on anything else, charts keep their labels, heat maps are painted, and screenshots in light and
+dark show a page. IMBREX_SCREENSHOTS=DIR keeps the screenshots there, for who wants to look at them."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import zlib
+
+from _serving import IMBREX, SCRATCH
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WIDTHS = (400, 800, 1300)
+# What a phone or a window shows at once, and then some of what lies below.
+HEIGHT = 1800
+# The colour of the page, and how the browser is asked for it.
+SCHEMES = {"light": ((0xF6, 0xF7, 0xF9), 1), "dark": ((0x10, 0x13, 0x17), 0)}
+# A page of one colour is smaller than this.
+SHOWS_SOMETHING_BYTES = 20_000
+
+# What a page says of itself: everything that a reader would find cut, covered or empty.
+PROBE = r"""
+addEventListener("load", () => {
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  all("details").forEach((details) => { details.open = true; });
+  const problems = [];
+  const said = (element) => element.className + " \u201c" + element.textContent.trim().slice(0, 40) + "\u201d";
+  const box = (element) => element.getBoundingClientRect();
+  const isSeen = (element) => box(element).width > 0 && box(element).height > 0;
+  const width = document.documentElement.clientWidth;
+  const scrolls = (element) => {
+    for (let at = element; at && at !== document.documentElement; at = at.parentElement) {
+      if (["auto", "scroll", "hidden"].includes(getComputedStyle(at).overflowX)) return true;
+    }
+    return false;
+  };
+  if (document.documentElement.dataset.error) problems.push("the script failed: " + document.documentElement.dataset.error);
+  if (document.documentElement.scrollWidth > width) problems.push("the page is wider than the screen");
+  for (const element of all("main *")) {
+    const { left, right } = box(element);
+    if (isSeen(element) && (right > width + 1 || left < -1) && !scrolls(element)) problems.push("beyond the screen: " + said(element));
+  }
+  const cover = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2;
+  const apart = (elements, what) => elements.filter(isSeen).forEach((a, i, seen) => {
+    for (const b of seen.slice(i + 1)) if (cover(box(a), box(b))) problems.push(what + " on each other: " + said(a) + ", " + said(b));
+  });
+  for (const plot of all(".plot")) {
+    const labels = all(".field > span", plot), section = box(plot.closest("section"));
+    apart(labels, "labels");
+    if (!labels.some(isSeen)) problems.push("a chart without labels: " + plot.ariaLabel);
+    for (const label of labels.filter(isSeen)) {
+      const { left, right } = box(label);
+      if (left < section.left || right > section.right) problems.push("a label outside its section: " + said(label));
+      if (parseFloat(getComputedStyle(label).fontSize) < 11) problems.push("a label that is too small: " + said(label));
+    }
+    if (box(plot.querySelector(".field")).width < 120) problems.push("a chart without room: " + plot.ariaLabel);
+  }
+  for (const text of all("svg text")) {
+    const [inner, outer] = [box(text), box(text.closest("svg"))];
+    if (inner.left < outer.left - 1 || inner.right > outer.right + 1 || inner.top < outer.top - 1 || inner.bottom > outer.bottom + 1) {
+      problems.push("text outside its drawing: " + said(text));
+    }
+  }
+  for (const legend of all(".legend")) apart(all("li", legend), "entries of a legend");
+  for (const chip of all(".legend .chip, .legend .run, .strips .run, .bars .run").filter(isSeen)) {
+    // The first line of the text behind it.
+    const text = document.createTreeWalker(chip.parentElement, NodeFilter.SHOW_TEXT).nextNode();
+    const range = document.createRange();
+    if (text) range.selectNodeContents(text);
+    const first = range.getClientRects()[0];
+    const middle = (rect) => (rect.top + rect.bottom) / 2;
+    if (!first || first.left < box(chip).right - 1 || Math.abs(middle(first) - middle(box(chip))) > 9) problems.push("a mark without its name: " + said(chip.parentElement));
+  }
+  for (const map of all(".map")) {
+    const canvas = map.querySelector("canvas");
+    const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    if (new Set(pixels).size < 3) problems.push("a heat map of one colour");
+    if (all(".y span", map).length < 2) problems.push("a heat map without addresses");
+    apart(all(".y span", map), "addresses");
+  }
+  parent.postMessage({ width, problems: problems.slice(0, 12), plots: all(".plot").length, maps: all(".map").length }, "*");
+});
+"""
+WRAPPER = """<!doctype html><body><script>
+const heard = [];
+addEventListener("message", (event) => { heard.push(event.data); document.body.dataset.heard = JSON.stringify(heard); });
+</script>FRAMES"""
+
+
+def chromium(browser, *arguments):
+    profile = SCRATCH / "profiles" / re.sub(r"\W+", "-", "".join(arguments)[-80:])
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync",
+               "--disable-background-networking", "--disable-component-update", "--virtual-time-budget=5000",
+               f"--user-data-dir={profile}", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def make_pages():
+    """The pages, by what they are called; the inputs are small."""
+    def imbrex(*arguments):
+        done = subprocess.run([IMBREX, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    compare = ["compare", "--quiet", "--trace", "workloads/file-churn.imbrex.xz", "--drive-scale", 16]
+    imbrex(*compare, "--limit", 3000, "--open-loop", "--systems", "lru", "--sweep", "cache.capacity=0.5%,1%,2%,5%,10%",
+           "--sweep", "translation.persistent_cache=64MiB,128MiB,256MiB,512MiB,1GiB", "--out", SCRATCH / "sweep")
+    imbrex(*compare, "--limit", 3000, "--systems", "all", "--out", SCRATCH / "all")
+    imbrex("drive", "bench", "st5000as0011", "--quick", "--quiet", "--html", SCRATCH / "bench.html")
+    return {"sweep": SCRATCH / "sweep/report.html", "all": SCRATCH / "all/report.html", "bench": SCRATCH / "bench.html"}
+
+
+def probe(browser, name, page):
+    """What is wrong with a page at each width."""
+    text = page.read_text()
+    # A page without a script allows none.
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text).replace("</main>", f"</main><script>{PROBE}</script>")
+    watched = SCRATCH / f"{name}-watched.html"
+    watched.write_text(text)
+    frames = "".join(f'<iframe src="{watched.as_uri()}" width="{width}" height="900" style="border:0"></iframe>' for width in WIDTHS)
+    wrapper = SCRATCH / f"{name}-frames.html"
+    wrapper.write_text(WRAPPER.replace("FRAMES", frames))
+    dom = chromium(browser, "--window-size=1400,1000", "--dump-dom", wrapper.as_uri())
+    found = re.search(r'data-heard="([^"]*)"', dom)
+    assert found, f"{name}: no page has said anything"
+    heard = json.loads(found[1].replace("&quot;", '"').replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
+    assert sorted(said["width"] for said in heard) == list(WIDTHS), f"{name}: {[said['width'] for said in heard]}"
+    for said in heard:
+        assert not said["problems"], f"{name} at {said['width']} px:\n  " + "\n  ".join(said["problems"])
+        assert said["plots"] > 0, f"{name} has no charts"
+    if name == "all":
+        assert all(said["maps"] > 0 for said in heard), "no heat maps"
+
+
+def first_pixel(png):
+    """The colour at the upper left."""
+    data, at, packed = png.read_bytes(), 8, b""
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        if kind == b"IDAT":
+            packed += data[at + 8:at + 8 + length]
+        at += 12 + length
+    # No filter changes the first pixel.
+    return tuple(zlib.decompressobj().decompress(packed, 4)[1:4])
+
+
+def screenshot(browser, name, page, width, scheme):
+    colour, preferred = SCHEMES[scheme]
+    png = SCRATCH / f"{name}-{width}-{scheme}.png"
+    chromium(browser, f"--blink-settings=preferredColorScheme={preferred}", f"--window-size={width},{HEIGHT}", f"--screenshot={png}",
+             page.as_uri())
+    what = f"{name} at {width} px, {scheme}"
+    assert png.stat().st_size > SHOWS_SOMETHING_BYTES, f"{what}: {png.stat().st_size} bytes, a page of one colour"
+    assert first_pixel(png) == colour, f"{what}: the page has the colour {first_pixel(png)}"
+    if keep := os.environ.get("IMBREX_SCREENSHOTS"):
+        pathlib.Path(keep).mkdir(parents=True, exist_ok=True)
+        shutil.copy(png, keep)
+
+
+browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+if browser is None:
+    print(f"skipped: none of {', '.join(BROWSERS)} is installed, so no page was looked at")
+    sys.exit(77)
+pages = make_pages()
+with concurrent.futures.ThreadPoolExecutor(2) as threads:
+    looks = [threads.submit(probe, browser, name, page) for name, page in pages.items()]
+    looks += [threads.submit(screenshot, browser, name, page, width, scheme)
+              for name, page in pages.items() for width in WIDTHS for scheme in SCHEMES]
+    failures = [str(look.exception()) for look in looks if look.exception()]
+if failures:
+    sys.exit("\n".join(failures))
