@@ -25,7 +25,7 @@ def python():
     if made.returncode != 0:
         said = (made.stderr or made.stdout).strip().splitlines()
         print(f"skipped: pandas and Matplotlib are not here and cannot be installed: {said[-1] if said else ''}")
-        sys.exit(0)
+        sys.exit(77)
     return VENV / "bin/python"
 
 

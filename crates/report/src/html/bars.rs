@@ -22,7 +22,7 @@ pub(super) fn io_time(report: &Report, body: &mut String) {
 /// Bytes written to each disk per byte the host wrote, by cause.
 pub(super) fn write_amplification(report: &Report, body: &mut String) {
     open_section(
-        "Write amplification by cause",
+        "Device writes by cause",
         "Bytes written to each disk for each byte the host wrote; scratch copies of bands count as \
          cleaning.",
         body,

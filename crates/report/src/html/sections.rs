@@ -157,7 +157,7 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
             run.cache.capacity_blocks.and(run.hits.write_hit_ratio)
         }),
         column("WA host", "x", optional, Best::Least, |run| run.rewrites.write_amplification.host),
-        column("WA evicted", "x", optional, Best::Least, |run| {
+        column("home per merged", "x", optional, Best::Least, |run| {
             run.rewrites.write_amplification.evicted
         }),
         column("bands rewritten", "count", whole, Best::Least, |run| {
@@ -233,7 +233,7 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
         "<section>\n<div class=\"top\"><h2>Comparison</h2><button type=\"button\" class=\"export\" \
          data-table=\"comparison\" data-name=\"comparison.csv\">CSV</button></div>\n\
          <p class=\"why\">The best of each column is bold. WA host: bytes written to home bands over \
-         bytes the host wrote; WA evicted: over live bytes merged. {times}</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
+         bytes the host wrote; home per merged: the same bytes over live bytes merged. {times}</p>\n<div class=\"scroll\"><table class=\"sortable\" id=\"comparison\"><thead><tr>\
          <th scope=\"col\"><button type=\"button\">system</button></th>",
     );
     let columns = columns_of(report);

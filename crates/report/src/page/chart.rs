@@ -285,15 +285,15 @@ impl Chart {
         let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
         // Long names stand in two rows, so that they do not meet.
         let is_staggered = widest as i32 * CHARACTER > slot;
-        for (at, name) in names.iter().enumerate() {
+        let placed = names.iter().enumerate().filter_map(|(at, name)| {
             let row = if is_staggered { at as i32 % 2 } else { 0 };
-            let Some(x) = place.x(at as f64) else { continue };
-            text(canvas, name, (x, below + row * 15 * SCALE), HPos::Center);
-        }
+            Some(((place.x(at as f64)?, below + row * 15 * SCALE), name.clone()))
+        });
+        frame.names(canvas, &placed.collect::<Vec<_>>());
         line(canvas, &[(frame.left, frame.bottom), (frame.right, frame.bottom)], INK, 1);
         let row = if is_staggered { 46 } else { 38 } * SCALE;
         let middle = ((frame.left + frame.right) / 2, frame.bottom + row);
-        text(canvas, &self.x_label, middle, HPos::Center);
+        frame.name_below(canvas, &self.x_label, middle);
     }
 
     fn bars(&self, canvas: &Canvas<'_>, place: &Place<'_>) {

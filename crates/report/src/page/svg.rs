@@ -126,10 +126,25 @@ impl Frame {
         line(canvas, &[(at, self.top), (at, self.bottom)], GRID, 1);
     }
 
+    /// Names below the horizontal axis, each at its place; on a narrow screen they slant where they do not fit.
+    pub fn names(&self, canvas: &Canvas<'_>, names: &[((i32, i32), String)]) {
+        let marks: Vec<(i32, String)> =
+            names.iter().map(|((x, _), name)| (*x, name.clone())).collect();
+        let class = if self.labelled_of(&marks) > 1 { " name" } else { "" };
+        for (at, name) in names {
+            canvas.label(name, *at, HPos::Center, class);
+        }
+    }
+
     /// What the horizontal axis shows.
     pub fn name_axis(&self, canvas: &Canvas<'_>, name: &str) {
         let middle = ((self.left + self.right) / 2, self.bottom + 40 * SCALE);
-        text(canvas, name, middle, HPos::Center);
+        self.name_below(canvas, name, middle);
+    }
+
+    /// The same at another place. It gives way to names that slant.
+    pub fn name_below(&self, canvas: &Canvas<'_>, name: &str, at: (i32, i32)) {
+        canvas.label(name, at, HPos::Center, " axis");
     }
 
     /// A horizontal place beside the field or in it, as CSS has it relative to the field.
@@ -216,15 +231,18 @@ pub fn dot(canvas: &Canvas<'_>, at: (i32, i32), colour: Colour) {
     drawn.shapes.push_str(&hole);
 }
 
-/// Marks a point by a ring around it.
-pub fn ring(canvas: &Canvas<'_>, at: (i32, i32), colour: RGBColor) {
-    let style = colour.stroke_width((2 * SCALE) as u32);
-    canvas.draw(&Circle::new(at, 6 * SCALE, style)).expect(IN_MEMORY);
+/// Marks a point by a ring around it, through which a dot shows.
+pub fn ring(canvas: &Canvas<'_>, at: (i32, i32), colour: Colour) {
+    let path = canvas.path(&[at]);
+    let shape = format!("<path class=\"ring\" d=\"{path}h0\" stroke=\"{}\"/>", colour.variable());
+    canvas.drawn.borrow_mut().shapes.push_str(&shape);
 }
 
 /// Fills a rectangle between two corners.
-pub fn bar(canvas: &Canvas<'_>, from: (i32, i32), to: (i32, i32), colour: RGBColor) {
-    canvas.draw(&Rectangle::new([from, to], colour.filled())).expect(IN_MEMORY);
+pub fn bar(canvas: &Canvas<'_>, from: (i32, i32), to: (i32, i32), colour: Colour) {
+    let path = canvas.path(&[from, (to.0, from.1), to, (from.0, to.1)]);
+    let shape = format!("<path class=\"bar\" d=\"{path}z\" fill=\"{}\"/>", colour.variable());
+    canvas.drawn.borrow_mut().shapes.push_str(&shape);
 }
 
 /// A label of an axis.

@@ -108,7 +108,7 @@ impl TraceInfo {
                 ),
             ),
             (
-                "random",
+                "out of sequence",
                 format!("{:.2} % do not start where the previous ended", self.random_percent),
             ),
             ("skipped lines", counts.skipped.to_string()),
