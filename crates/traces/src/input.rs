@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest, Sha256};
 
 use super::TraceError;
-use super::options::ReadOptions;
-use super::read_watch::Watched;
+use super::read_watch::{ReadWatch, Watched};
 use super::tar;
 
 /// Bytes read from the file at a time.
@@ -69,18 +68,23 @@ pub(super) struct Input {
 
 impl Input {
     /// Opens a file, or standard input for `-`, and fills the buffer for the first time.
-    pub(super) fn open(path: &str, options: &ReadOptions) -> Result<Self, TraceError> {
+    /// `watch` hears how much of the file is read.
+    pub(super) fn open(
+        path: &str,
+        hashed: bool,
+        watch: Option<&ReadWatch>,
+    ) -> Result<Self, TraceError> {
         if path == "-" {
-            return Self::from_read(path, Box::new(io::stdin()), options.sha256);
+            return Self::from_read(path, Box::new(io::stdin()), hashed);
         }
         let file = File::open(path)
             .map_err(|source| TraceError::Open { path: path.to_owned(), source })?;
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        let raw: Box<dyn Read + Send> = match options.watch.clone() {
+        let raw: Box<dyn Read + Send> = match watch.cloned() {
             Some(watch) => Box::new(Watched { raw: file, watch }),
             None => Box::new(file),
         };
-        let mut input = Self::from_read(path, raw, options.sha256)?;
+        let mut input = Self::from_read(path, raw, hashed)?;
         input.is_file = is_file;
         Ok(input)
     }
@@ -146,7 +150,7 @@ impl Input {
     /// What can be read only once is too long.
     pub(super) fn twice(mut self) -> Result<(Self, Self), TraceError> {
         if self.is_file {
-            let again = Self::open(&self.path, &ReadOptions::default())?;
+            let again = Self::open(&self.path, false, None)?;
             return Ok((self, again));
         }
         let mut held = Vec::new();

@@ -43,7 +43,10 @@ pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError
         if !files.is_empty() {
             return TraceReader::of_processors(path, &files, options);
         }
-        return TraceReader::new(Input::open(path, options)?, options);
+        return TraceReader::new(
+            Input::open(path, options.sha256, options.watch.as_ref())?,
+            options,
+        );
     };
     for (option, given) in options.specific() {
         if given {
@@ -259,7 +262,7 @@ impl TraceReader {
         options.check(Format::Blktrace)?;
         let mut inputs = Vec::new();
         for file in files {
-            match Input::open(file, options) {
+            match Input::open(file, options.sha256, options.watch.as_ref()) {
                 Ok(input) => inputs.push(input),
                 Err(TraceError::Empty { .. }) => {}
                 Err(error) => return Err(error),

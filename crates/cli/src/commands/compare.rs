@@ -17,19 +17,7 @@ use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
 
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
-    if args.bound && args.workload.queue_depth > 1 {
-        return Err(usage(format!(
-            "--bound with --queue-depth {}: requests that are not answered yet need no room in front of \
-             the bands; accepted: 1",
-            args.workload.queue_depth
-        )));
-    }
-    if args.untimed && args.workload.queue_depth != 1 {
-        return Err(usage(format!(
-            "--untimed with --queue-depth {}: disks that answer at once have no queue; accepted: 1",
-            args.workload.queue_depth
-        )));
-    }
+    check_together(args)?;
     check_out(&args.output)?;
     if let Some(log) = &args.log_requests {
         check_output("--log-requests", log, [args.workload.trace.as_str()])?;
@@ -63,11 +51,6 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         )));
     }
     let configs = || swept.iter().map(|(config, _)| config);
-    if let (true, Some(warm_up)) = (args.bound, args.workload.warm_up) {
-        return Err(usage(format!(
-            "--bound with --warm-up {warm_up}: the bound is of all requests; accepted: one of them"
-        )));
-    }
     check_series(&args.series, configs())?;
     if args.print_experiment {
         let has_windows = |config: &StackConfig| {
@@ -109,4 +92,27 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         }
     }
     write_results(&report, &args.output)
+}
+
+/// Finds options that cannot be together.
+fn check_together(args: &CompareArgs) -> Result<(), Failure> {
+    if args.bound && args.workload.queue_depth > 1 {
+        return Err(usage(format!(
+            "--bound with --queue-depth {}: requests that are not answered yet need no room in front of \
+             the bands; accepted: 1",
+            args.workload.queue_depth
+        )));
+    }
+    if args.untimed && args.workload.queue_depth != 1 {
+        return Err(usage(format!(
+            "--untimed with --queue-depth {}: disks that answer at once have no queue; accepted: 1",
+            args.workload.queue_depth
+        )));
+    }
+    if let (true, Some(warm_up)) = (args.bound, args.workload.warm_up) {
+        return Err(usage(format!(
+            "--bound with --warm-up {warm_up}: the bound is of all requests; accepted: one of them"
+        )));
+    }
+    Ok(())
 }

@@ -30,6 +30,7 @@ mod stated;
 mod sweep;
 mod tasks;
 mod warm_up;
+mod warming;
 mod workload;
 
 pub use bound::{Bound, BoundOptions, ReadBound, Room};

@@ -1,7 +1,6 @@
 //! The log of the requests of several runs: one file, which is whole or not there.
 
-use super::run::{RunError, Task};
-use crate::replay::{REQUEST_LOG_COLUMNS, RequestLog};
+use crate::replay::REQUEST_LOG_COLUMNS;
 use imbrex_traces::PartialFile;
 use std::fs::File;
 use std::io::{self, Write};
@@ -32,9 +31,12 @@ impl RequestLogs {
     }
 
     /// Puts all into one file, in the order of the runs, in place of what is there.
-    pub fn finish(self) -> Result<(), RunError> {
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub fn finish(self) -> io::Result<()> {
         let whole = PartialFile::of(&self.file);
-        let write = || {
+        let write = || -> io::Result<()> {
             let mut to = File::create(whole.path())?;
             writeln!(to, "run,{REQUEST_LOG_COLUMNS}")?;
             for part in &self.parts {
@@ -42,19 +44,6 @@ impl RequestLogs {
             }
             Ok(())
         };
-        let written = write().and_then(|()| whole.keep());
-        written.map_err(|error| RunError::RequestLog { path: self.file.clone(), error })
-    }
-}
-
-impl Task<'_> {
-    /// The log of the run, if anybody wants it.
-    pub(super) fn request_log(&self) -> Result<Option<RequestLog>, RunError> {
-        let Some(path) = self.request_log else {
-            return Ok(None);
-        };
-        let label = imbrex_report::label(&self.case.config.name, &self.case.parameters);
-        let log = RequestLog::create(path, &imbrex_report::csv_cell(&label));
-        log.map(Some).map_err(|error| RunError::RequestLog { path: path.to_path_buf(), error })
+        write().and_then(|()| whole.keep())
     }
 }

@@ -14,7 +14,8 @@ use crate::analysis::bound::{CELLS_DEFAULT, Limits};
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::progress::Progress;
 use crate::replay::{
-    Cut, Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
+    Cut, Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, RequestLog, StreamWindow,
+    Windows,
 };
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -167,7 +168,9 @@ impl Batch {
         let made = make_runs(&tasks, self.jobs, &Watch::to_the_end(progress));
         let made = made.into_iter().flatten().collect::<Result<_, _>>()?;
         let report = report_of(self.seed, made)?;
-        logs.map_or(Ok(()), RequestLogs::finish)?;
+        let path = request_log.map(Path::to_path_buf).unwrap_or_default();
+        let finished = logs.map_or(Ok(()), RequestLogs::finish);
+        finished.map_err(|error| RunError::RequestLog { path, error })?;
         Ok(report)
     }
 }
@@ -319,18 +322,11 @@ impl Task<'_> {
         stop: &AtomicBool,
     ) -> Result<Replayed, RunError> {
         let replay = self.replay_options();
-        let in_flight_max = match replay.mode {
-            imbrex_report::ReplayMode::ClosedLoop { depth } => depth,
-            _ => IN_FLIGHT_MAX,
-        };
-        let describe = built.describe;
-        let blocks = built.stack.geometry().blocks;
-        let mut engine = Engine {
-            stack: built.stack,
-            disks: built.disks,
-            buffers: Buffers::new(ContentKind::Counted),
-            in_flight_max,
-        };
+        let Built { stack, disks, describe } = built;
+        let blocks = stack.geometry().blocks;
+        let buffers = Buffers::new(ContentKind::Counted);
+        let in_flight_max = in_flight_max(replay.mode);
+        let mut engine = Engine { stack, disks, buffers, in_flight_max };
         let mut gauges = GaugeObserver::new(&self.case.series, &describe)?;
         format(&mut engine);
         let recordings = DiskRecordings::new(self.case.movement.clone(), &mut engine);
@@ -346,9 +342,7 @@ impl Task<'_> {
         let begun = self.warm_up(&mut replayer, &mut engine, &mut clock, &describe, stop)?;
         let from = begun.from;
         recordings.restart();
-        if let Some(log) = self.request_log()? {
-            replayer.log_to(log);
-        }
+        self.begin_log(&mut replayer)?;
         self.watch_heads(&describe, from)?;
         let mut fill = FillObserver::new(&describe, Rc::clone(&recorder));
         let mut arrays = ArrayObserver::new(&describe, Rc::clone(&recorder));
@@ -370,10 +364,7 @@ impl Task<'_> {
         let (mut replayer, events) =
             run_with(replayer, events, (&mut engine, &mut clock), from, &mut observe);
         replayer.take_error().map_err(|error| self.stopped(error))?;
-        if let Some(log) = replayer.take_log() {
-            let path = self.request_log.map(Path::to_path_buf).unwrap_or_default();
-            log.finish().map_err(|error| RunError::RequestLog { path, error })?;
-        }
+        self.end_log(&mut replayer)?;
         let counts = replayer.counts;
         let system = &self.case.config.name;
         let events = events.map_err(|never| too_few_requests(system, never, counts.requests))?;
@@ -406,6 +397,30 @@ impl Task<'_> {
         }
         run.figures.tables.extend(collections.finish(finished_at));
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
+    }
+
+    /// Writes a line for each request from now on, if anybody wants that.
+    fn begin_log<I>(&self, replayer: &mut Replayer<I>) -> Result<(), RunError>
+    where
+        I: Iterator<Item = Result<TraceRecord, TraceError>>,
+    {
+        let Some(path) = self.request_log else {
+            return Ok(());
+        };
+        let label = imbrex_report::label(&self.case.config.name, &self.case.parameters);
+        let log = RequestLog::create(path, &imbrex_report::csv_cell(&label));
+        replayer.log_to(log.map_err(|error| RunError::RequestLog { path: path.into(), error })?);
+        Ok(())
+    }
+
+    /// Writes the lines that are not written yet.
+    fn end_log<I>(&self, replayer: &mut Replayer<I>) -> Result<(), RunError>
+    where
+        I: Iterator<Item = Result<TraceRecord, TraceError>>,
+    {
+        let ended = replayer.take_log().map_or(Ok(()), RequestLog::finish);
+        let path = self.request_log.map(Path::to_path_buf).unwrap_or_default();
+        ended.map_err(|error| RunError::RequestLog { path, error })
     }
 
     /// How all rounds of the workload are replayed.
@@ -561,6 +576,14 @@ impl Task<'_> {
         let placement = self.case.replay.placement;
         let lookups = self.workload.lookups(plan.blocks(), placement, writes_only, stop)?;
         Ok(Some(lookups))
+    }
+}
+
+/// Requests in the stack at once.
+fn in_flight_max(mode: ReplayMode) -> u32 {
+    match mode {
+        ReplayMode::ClosedLoop { depth } => depth,
+        _ => IN_FLIGHT_MAX,
     }
 }
 
