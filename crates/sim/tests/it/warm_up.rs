@@ -119,3 +119,28 @@ fn what_comes_late_after_a_warm_up_shifts_what_follows() {
     let longest_s = run.costs.response_ms.max.expect("requests") / 1e3;
     assert!(longest_s <= run.costs.finish_s + 1e-9, "{longest_s}");
 }
+
+#[test]
+fn times_of_series_and_events_count_from_the_end_of_the_warm_up() {
+    let more = "series = ['cache.dirty_blocks']\n[set]\n'cache.capacity' = '4MiB'\n\
+                [[event]]\nat_s = 0.5\nnode = 'cache'\ncommand = 'status'\n\
+                [[event]]\nafter_requests = 100\nnode = 'cache'\ncommand = 'status'\n";
+    // Tables of the file come before those of the workload.
+    let text = format!(
+        "name = 'warm-up'\ntitle = 'Warm-up.'\nsystems = ['lru']\n{more}[[workload]]\n\
+         path = 'synthetic:uniform-random-write/200'\nfit = 'wrap'\nlimit = 4000\nwarm_up = 3000\n"
+    );
+    let experiment = Experiment::parse("warm-up.toml", &text, Path::new("")).expect("a file");
+    let outcome = execute(&[experiment], &[], None, 1, &Watch::nobody()).expect("runs").remove(0);
+    let Found::Runs(report) = &outcome.workloads[0].found else { panic!("no report") };
+    let run = &report.runs[0];
+    let finish_s = run.costs.finish_s;
+    assert!(finish_s > 1.0 && run.inputs.warm_up.expect("it is told").duration_s > finish_s);
+    let dirty = &run.figures.series["cache.dirty_blocks"];
+    assert!(dirty.values[0] > 900.0, "the cache is full at the start: {:?}", &dirty.values[..3]);
+    assert!(dirty.values.len() as f64 * dirty.bucket_s <= finish_s + dirty.bucket_s);
+    let [at, after] = &run.events[..] else { panic!("two events") };
+    assert!((at.at_s - 0.5).abs() < 1e-9, "{}", at.at_s);
+    assert!(after.at_s < finish_s / 2.0, "behind a tenth of what is measured: {}", after.at_s);
+    assert_eq!(schema_violations(report), Vec::<String>::new());
+}
