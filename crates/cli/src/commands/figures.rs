@@ -2,6 +2,7 @@
 
 use super::outputs::{TRACE_FILE, check_file_in_place, write_whole};
 use crate::failure::Failure;
+use imbrex_drives::shell_word;
 use imbrex_report::{ResultsPart, results_csv};
 use imbrex_sim::experiment::{Experiment, Found, IndexFigure, IndexPage, Outcome, Row};
 use std::fs;
@@ -133,22 +134,5 @@ fn table(figures: &[FoundFigure<'_>]) -> String {
 
 /// A command as one types it.
 pub fn typed(words: &[String]) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    let quoted = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_shell_would_take_apart_is_quoted() {
-        let words = ["imbrex", "run", "a b.toml", "--set", "cache.capacity=5 %", "it's"];
-        let typed = typed(&words.map(str::to_string));
-        assert_eq!(typed, r"imbrex run 'a b.toml' --set 'cache.capacity=5 %' 'it'\''s'");
-    }
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
