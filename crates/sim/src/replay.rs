@@ -1,26 +1,29 @@
 //! The frontend of a simulation: a trace becomes arrivals in virtual time.
 
 mod cut;
+mod hold;
 mod place;
 mod request_log;
 mod streams;
 mod turn;
+mod waiting;
 mod windows;
 
 use cut::Cutter;
 pub use cut::{Cut, Touched};
+use hold::Hold;
 use place::operation_of;
 pub use place::place;
 pub use request_log::{COLUMNS as REQUEST_LOG_COLUMNS, RequestLog};
 use streams::Streams;
 use turn::Turn;
+use waiting::Waiting;
 pub use windows::{Dealt, StreamWindow, Windows};
 
 use imbrex_core::activity::{Activities, ActivityMark};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
 use imbrex_core::error::IoError;
-use imbrex_core::extent::Extent;
 use imbrex_core::map::Slab;
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::Arrival;
@@ -204,16 +207,6 @@ struct InFlight {
     mark: ActivityMark,
 }
 
-/// A request that has arrived in its stream but waits for its predecessor.
-#[derive(Clone, Copy)]
-struct Waiting {
-    record: u64,
-    operation: Operation,
-    extent: Extent,
-    window: u16,
-    stream: u32,
-}
-
 /// Issues the records of a trace and records what became of them.
 pub struct Replayer<I> {
     records: I,
@@ -222,10 +215,8 @@ pub struct Replayer<I> {
     /// The next record, with its number.
     next: Option<(Waiting, Instant)>,
     records_read: u64,
-    /// Records behind this number are held back.
-    hold_after: Rc<Cell<u64>>,
-    /// The first of those, once it was read.
-    held: Option<(Waiting, Instant)>,
+    /// What waits until it is measured.
+    hold: Hold,
 
     /// When what is recorded begins.
     from: Instant,
@@ -290,8 +281,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             device_blocks,
             next: None,
             records_read: 0,
-            hold_after: Rc::new(Cell::new(u64::MAX)),
-            held: None,
+            hold: Hold::nothing(),
             from: Instant::ZERO,
             shift: Duration::ZERO,
             in_flight: Slab::default(),
@@ -317,17 +307,10 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     ///
     /// To be asked for before anything is issued.
     pub fn hold_after(&mut self, number: u64) -> Rc<Cell<u64>> {
-        self.hold_after.set(number);
-        self.hold_next();
-        Rc::clone(&self.hold_after)
-    }
-
-    /// Holds the record that comes next if its number says so.
-    fn hold_next(&mut self) {
-        let hold_after = self.hold_after.get();
-        if self.next.is_some_and(|(waiting, _)| waiting.record > hold_after) {
-            self.held = self.next.take();
-        }
+        let after = self.hold.after();
+        after.set(number);
+        self.hold.take(&mut self.next);
+        after
     }
 
     /// Lets the records go on that were held back. What was counted and recorded of those before is forgotten, and
@@ -338,8 +321,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         let mut recorder = Recorder::new();
         recorder.set_windows(windows);
         self.recorder.replace(recorder);
-        self.hold_after.set(u64::MAX);
-        self.next = self.held.take();
+        self.next = self.hold.release();
         if let Some((_, at)) = &mut self.next
             && self.options.mode.is_by_time()
         {
@@ -356,7 +338,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
 
     /// How many records of the trace come before the one that is held back; none while none is.
     pub fn records_before_held(&self) -> Option<u64> {
-        self.held.map(|(waiting, _)| waiting.record - 1)
+        self.hold.records_before()
     }
 
     /// The records, of which the one that is held back was the last to be read.
@@ -489,7 +471,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 self.next = Some((waiting, Instant(at)));
                 // The pieces of a record stay together.
                 if record != before {
-                    self.hold_next();
+                    self.hold.take(&mut self.next);
                 }
             }
             None => self.error = Some(self.beyond(window, &record)),

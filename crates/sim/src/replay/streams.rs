@@ -1,6 +1,6 @@
 //! The streams of a replay: each issues one request after another, when it is due and its predecessor has ended.
 
-use super::Waiting;
+use super::waiting::Waiting;
 use imbrex_core::units::{Duration, Instant};
 use imbrex_report::{Dependencies, Due};
 use imbrex_traces::TraceRecord;

@@ -2,6 +2,7 @@
 
 use super::*;
 use imbrex_core::buffer::ContentKind;
+use imbrex_core::extent::Extent;
 use imbrex_report::{Dependencies, Due, Run};
 
 fn replayer(

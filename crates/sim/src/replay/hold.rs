@@ -1,0 +1,45 @@
+//! Records that wait until what comes before them has ended.
+
+use super::waiting::Waiting;
+use imbrex_core::units::Instant;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Holds back the records behind a number; none until it is told one.
+pub(super) struct Hold {
+    after: Rc<Cell<u64>>,
+    /// The first of those, once it was read.
+    first: Option<(Waiting, Instant)>,
+}
+
+impl Hold {
+    /// One that holds nothing back.
+    pub fn nothing() -> Hold {
+        Hold { after: Rc::new(Cell::new(u64::MAX)), first: None }
+    }
+
+    /// The number behind which records are held, for who wants to set it.
+    pub fn after(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.after)
+    }
+
+    /// Takes the record that comes next if its number says so.
+    #[inline]
+    pub fn take(&mut self, next: &mut Option<(Waiting, Instant)>) {
+        let after = self.after.get();
+        if next.is_some_and(|(waiting, _)| waiting.record > after) {
+            self.first = next.take();
+        }
+    }
+
+    /// Gives the record back, and holds nothing back from then on.
+    pub fn release(&mut self) -> Option<(Waiting, Instant)> {
+        self.after.set(u64::MAX);
+        self.first.take()
+    }
+
+    /// How many records of the trace come before the one that is held; none while none is.
+    pub fn records_before(&self) -> Option<u64> {
+        self.first.map(|(waiting, _)| waiting.record - 1)
+    }
+}
