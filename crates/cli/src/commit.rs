@@ -4,3 +4,8 @@
 pub fn commit() -> String {
     option_env!("IMBREX_COMMIT").unwrap_or(imbrex_report::UNKNOWN_COMMIT).to_string()
 }
+
+/// The version of Imbrex, with the commit it was built from.
+pub fn version() -> &'static str {
+    env!("IMBREX_VERSION")
+}

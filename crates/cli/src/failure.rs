@@ -35,6 +35,16 @@ pub fn usage_if_option(error: impl Into<Failure>) -> Failure {
     }
 }
 
+/// Whether a command failed because somebody stopped it before anything was finished.
+pub fn is_stopped(failure: &Failure) -> bool {
+    let of_trace = |error: &TraceError| matches!(error, TraceError::Stopped { .. });
+    match failure.downcast_ref() {
+        Some(RunError::Stopped { .. }) => true,
+        Some(RunError::Trace(error)) => of_trace(error),
+        _ => failure.downcast_ref().is_some_and(of_trace),
+    }
+}
+
 /// Whether a failure is that of whoever called the command.
 pub fn is_usage(failure: &Failure) -> bool {
     let of_trace = |error: &TraceError| matches!(error, TraceError::Option { .. });

@@ -6,8 +6,8 @@
 mod activity_recorder;
 mod activity_use;
 mod by_cause;
+mod columns;
 mod counted;
-mod csv;
 mod cut;
 mod drawn;
 mod event_use;
@@ -40,6 +40,7 @@ mod speed;
 mod status;
 mod swept;
 mod table;
+mod tables;
 mod warm_up;
 mod window_recorder;
 mod windows;
@@ -48,7 +49,7 @@ mod zone_use;
 pub use activity_recorder::ActivityState;
 pub use activity_use::{ActivityFigures, ActivityUse, GhostUse, ResponseByActivity};
 pub use by_cause::ByCause;
-pub use csv::csv_cell;
+pub use columns::{Column as TableColumn, Columns, csv_cell};
 pub use event_use::EventUse;
 pub use files::REPORT_FILES;
 pub use form_table::{FORM_FILES, FormPoint, FormTable};
@@ -69,7 +70,7 @@ pub use report::{
 };
 pub use request_series::ResponseSeries;
 pub use response_times::ResponseTimes;
-pub use results::{ResultsPart, results_csv};
+pub use results::{ResultsPart, results};
 pub use run_parts::{
     CacheUse, Costs, Hardware, Hits, Inputs, LogUse, RequestCounts, Rewrites, WarmUpUse,
 };

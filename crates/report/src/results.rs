@@ -1,6 +1,6 @@
 //! One tidy table: a row for each run, a column for each swept key and each figure, its unit in its name.
 
-use super::csv::{Csv, response_columns};
+use super::columns::{Columns, response_columns};
 use super::report::{Report, Run};
 use super::swept::text_of;
 use serde::Serialize;
@@ -53,45 +53,42 @@ pub struct ResultsPart<'a> {
     pub report: &'a Report,
 }
 
-/// One table of the runs of several reports as CSV, `before` being the columns before their own. It has a column for
+/// One table of the runs of several reports, `before` being the columns before their own. It has a column for
 /// each key that any of them swept; what a run does not have is empty.
-pub fn results_csv(before: &[&str], parts: &[ResultsPart<'_>]) -> String {
+pub fn results(before: &[&str], parts: &[ResultsPart<'_>]) -> Columns {
     let keys: BTreeSet<&str> = parts.iter().flat_map(|part| part.report.swept_keys()).collect();
     let own = ["run", "workload", "workload_kind", "workload_sha256", "seed", "system"];
     let figures = COUNTS.iter().map(|(name, _)| *name).chain(NUMBERS.iter().map(|(name, _)| *name));
     let columns = before.iter().copied().chain(own).chain(keys.iter().copied()).chain(figures);
-    let mut csv = Csv::default();
-    // A key that is several keys has commas.
-    columns.for_each(|column| _ = csv.text(column));
-    response_columns().split(',').for_each(|column| _ = csv.text(column));
-    csv.end();
+    let columns = columns.map(str::to_string).chain(response_columns());
+    let mut rows = Columns::new(columns);
     for ResultsPart { of, report } in parts {
         for run in &report.runs {
-            of.iter().for_each(|it| _ = csv.text(it));
-            report.row_of(run, &keys, &mut csv);
+            of.iter().for_each(|it| _ = rows.text(it));
+            report.row_of(run, &keys, &mut rows);
         }
     }
-    csv.text
+    rows
 }
 
 impl Report {
-    /// The table as CSV. What a run does not have is empty.
-    pub(super) fn results(&self) -> String {
-        results_csv(&[], &[ResultsPart { of: vec![], report: self }])
+    /// The table of the runs. What a run does not have is absent.
+    pub(super) fn results(&self) -> Columns {
+        results(&[], &[ResultsPart { of: vec![], report: self }])
     }
 
     /// The row of a run, the columns before it being there already.
-    fn row_of(&self, run: &Run, keys: &BTreeSet<&str>, csv: &mut Csv) {
-        csv.text(&run.label()).text(&self.workload.path).text(&word(self.workload.kind));
-        csv.text(self.workload.sha256.as_deref().unwrap_or_default());
-        csv.integer(Some(self.seed)).text(&run.system);
+    fn row_of(&self, run: &Run, keys: &BTreeSet<&str>, rows: &mut Columns) {
+        rows.text(&run.label()).text(&self.workload.path).text(&word(self.workload.kind));
+        rows.text(self.workload.sha256.as_deref().unwrap_or_default());
+        rows.integer(Some(self.seed)).text(&run.system);
         for key in keys {
-            csv.text(&run.parameters.get(*key).map(text_of).unwrap_or_default());
+            rows.text(&run.parameters.get(*key).map(text_of).unwrap_or_default());
         }
-        COUNTS.iter().for_each(|(_, value)| _ = csv.integer(value(run)));
-        NUMBERS.iter().for_each(|(_, value)| _ = csv.number(value(run)));
+        COUNTS.iter().for_each(|(_, value)| _ = rows.integer(value(run)));
+        NUMBERS.iter().for_each(|(_, value)| _ = rows.number(value(run)));
         let costs = &run.costs;
-        csv.response_times([costs.response_ms, costs.read_response_ms, costs.write_response_ms]);
-        csv.end();
+        rows.response_times([costs.response_ms, costs.read_response_ms, costs.write_response_ms]);
+        rows.end();
     }
 }

@@ -142,6 +142,14 @@ pub enum TraceError {
         /// What was found and what is accepted.
         reason: String,
     },
+    /// Somebody wanted no more of it.
+    #[error("{path}: stopped after {records} records")]
+    Stopped {
+        /// File as the user named it.
+        path: String,
+        /// Records read before.
+        records: u64,
+    },
     /// No shipped recipe has the name.
     #[error(
         "no synthetic recipe is called {name:?}{hint}; accepted: {accepted}, or the path of a .toml file"

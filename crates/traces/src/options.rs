@@ -6,6 +6,7 @@ use super::column_map::TimeUnit;
 use super::error::TraceError;
 use super::fio_reader::FioWait;
 use super::read_watch::ReadWatch;
+use super::stop_reading::StopReading;
 use super::subsecond::Subsecond;
 use super::web_log::HttpWrites;
 
@@ -218,6 +219,8 @@ pub struct ReadOptions {
     pub sha256: bool,
     /// Hears how much of the file was read.
     pub watch: Option<ReadWatch>,
+    /// Ends the reading before its time.
+    pub stop: StopReading,
 }
 
 /// The devices that a text such as `3` or `0-2` names.

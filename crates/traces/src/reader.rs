@@ -12,6 +12,7 @@ use super::line_parser::LineParser;
 use super::options::{Format, ReadOptions};
 use super::record::{SourceKind, TraceRecord};
 use super::recording::Recording;
+use super::stop_reading::StopReading;
 use super::synthetic::{Recipe, SyntheticRecords};
 use super::tally::{ReadCounts, SkipReason, SkippedLines, Tally};
 use super::text::{Lines, split};
@@ -59,6 +60,7 @@ pub fn open(path: &str, options: &ReadOptions) -> Result<TraceReader, TraceError
     let mut reader = TraceReader::from_recipe(&recipe);
     reader.devices.clone_from(&options.devices);
     reader.device_stride_bytes = options.device_stride_bytes;
+    reader.stop = options.stop.clone();
     Ok(reader)
 }
 
@@ -104,6 +106,7 @@ pub struct TraceReader {
     taken: usize,
     pending: Option<TraceError>,
     finished: bool,
+    stop: StopReading,
 }
 
 /// Records that are made of those of other traces.
@@ -196,6 +199,7 @@ impl TraceReader {
             taken: 0,
             pending: None,
             finished: false,
+            stop: options.stop.clone(),
         }
     }
 
@@ -350,6 +354,13 @@ impl TraceReader {
         }
         if self.finished {
             return Ok(false);
+        }
+        if self.stop.is_set() {
+            self.finished = true;
+            return Err(TraceError::Stopped {
+                path: self.path.clone(),
+                records: self.tally.counts.records,
+            });
         }
         if let Err(error) = self.read(batch) {
             self.finished = true;

@@ -95,7 +95,8 @@ impl ReadArgs {
             device_stride_bytes: size("--device-stride", self.device_stride.as_deref())?,
             accept_unfinished: self.accept_unfinished,
             sha256: true,
-            watch: None,
+            // A command adds who hears how far it is, and who may stop it.
+            ..ReadOptions::default()
         })
     }
 }

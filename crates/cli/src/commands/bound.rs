@@ -1,9 +1,9 @@
 //! `imbrex bound`.
 
-use super::console::emit;
 use super::stack::stack_with_settings;
 use super::workload::placed_trace;
 use crate::args::BoundArgs;
+use crate::caller::Caller;
 use crate::commit::commit;
 use crate::failure::{Failure, usage};
 use imbrex_drives::quantity::{Size, parse_size};
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Prints what no policy of a cache can pass on a trace.
-pub fn run(args: &BoundArgs) -> Result<(), Failure> {
+pub fn run(args: &BoundArgs, caller: &Caller) -> Result<(), Failure> {
     if args.drive_scale == 0 {
         return Err(usage("--drive-scale 0: accepted: 1 or more"));
     }
@@ -23,7 +23,7 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
     if let Some(size) = &args.size {
         config.size = Some(Size(parse_size(size)?));
     }
-    let (workload, placement) = placed_trace(&args.placed)?;
+    let (workload, placement) = placed_trace(&args.placed, caller)?;
     let replay = ReplayOptions {
         mode: ReplayMode::ClosedLoop { depth: 1 },
         limit: args.placed.limit,
@@ -47,8 +47,8 @@ pub fn run(args: &BoundArgs) -> Result<(), Failure> {
     let mut bound = task.bound(&BoundOptions { cells: args.cells, is_drained: args.drained })?;
     bound.commit = commit();
     match args.json {
-        true => emit(&format!("{}\n", json!(bound))),
-        false => emit(&text(&bound)),
+        true => caller.emit(&format!("{}\n", json!(bound))),
+        false => caller.emit(&text(&bound)),
     }
     Ok(())
 }

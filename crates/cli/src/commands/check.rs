@@ -4,11 +4,11 @@ use super::check_disks::check_disks;
 use super::console::{emit, remark};
 use super::image_shape::{refusal, shape_of};
 use crate::args::CheckArgs;
+use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use imbrex_serve::fsck::{self, Checks, Findings};
 use imbrex_serve::image::{Image, ImageError};
 use serde::Serialize;
-use std::process::ExitCode;
 
 /// Damage is left.
 const DAMAGE_LEFT: u8 = 4;

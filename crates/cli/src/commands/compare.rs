@@ -1,22 +1,26 @@
 //! `imbrex compare`.
 
-use super::console::emit;
 use super::outputs::{check_out, check_output, jobs, write_results};
 use super::print_experiment::print_experiment;
+use super::run::stopped::saying_when_stopping;
 use super::stack::{settings_of_stacks, systems};
 use super::sweep::{sweep, swept_values};
 use super::telling::Telling;
 use super::workload::workload;
 use crate::args::CompareArgs;
+use crate::caller::Caller;
 use crate::commit::commit;
+use crate::exit_code::ExitCode;
 use crate::failure::{Failure, usage, usage_if_option};
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
-use imbrex_sim::experiment::{BaseStack, Batch, Case, parameters};
+use imbrex_serve::signals::STOPPED_EXIT_STATUS;
+use imbrex_sim::experiment::{BaseStack, Batch, Case, Watch, parameters};
+use imbrex_sim::progress::Step;
 use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
 
 /// Replays one workload through several stacks.
-pub fn run(args: &CompareArgs) -> Result<(), Failure> {
+pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     check_together(args)?;
     check_out(&args.output)?;
     if let Some(log) = &args.log_requests {
@@ -57,8 +61,8 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             config.top().windows().is_some_and(|windows| windows.by == WindowsBy::Source)
         };
         let is_cut = configs().any(has_windows);
-        emit(&print_experiment(args, &names, &settings, &swept_values, is_cut)?);
-        return Ok(());
+        caller.emit(&print_experiment(args, &names, &settings, &swept_values, is_cut)?);
+        return Ok(ExitCode::SUCCESS);
     }
     // As the paper did: a write-only comparison replays no reads, in any of the stacks.
     replay.drop_reads = configs().any(StackConfig::is_write_only);
@@ -83,15 +87,23 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let mut report = {
         let telling = Telling::new(args.output.quiet);
         let log = args.log_requests.as_deref();
-        batch.run_logged(log, &|step| telling.step(step)).map_err(usage_if_option)?
+        let stop = caller.stop()?;
+        let progress = |step: &Step<'_>| telling.step(step);
+        let watch = Watch { progress: &progress, stop, finished: None };
+        saying_when_stopping(caller, stop, &telling, || batch.run_logged(log, &watch))
+            .map_err(usage_if_option)?
     };
     report.commit = commit();
-    if args.bound {
+    if args.bound && report.left.is_empty() {
         for (run, bound) in report.runs.iter_mut().zip(batch.rewrite_bounds()?) {
             run.rewrites.bands_rewritten_bound = bound;
         }
     }
-    write_results(&report, &args.output)
+    write_results(&report, &args.output, caller)?;
+    Ok(match report.left.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(STOPPED_EXIT_STATUS),
+    })
 }
 
 /// Finds options that cannot be together.

@@ -2,6 +2,7 @@
 
 use super::console::{complain, emit};
 use crate::args::{ControlArgs, NodeCommand};
+use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_report::{device_status, human_bytes, node_status};
@@ -11,7 +12,6 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::ExitCode;
 
 /// What an NBD server says first.
 const NBD_GREETING: &[u8] = b"NBDMAGIC";

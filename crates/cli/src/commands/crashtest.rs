@@ -7,6 +7,7 @@ use super::console::emit;
 use super::image_shape::shape_in_memory;
 use super::telling::Telling;
 use crate::args::CrashtestArgs;
+use crate::exit_code::ExitCode;
 use crate::failure::{Failure, usage};
 use imbrex_core::planted::PlantedBug;
 use imbrex_drives::shell_word;
@@ -26,7 +27,6 @@ use imbrex_sim::crashtest::summary::{Summary, replay_command};
 use imbrex_stack::{DiskConfig, Keeps, ListedMember, NodeConfig, Setting, stack_text};
 use std::fmt::Write;
 use std::ops::Range;
-use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::outputs::{TRACE_FILE, check_file_in_place, write_whole};
 use crate::failure::Failure;
 use imbrex_drives::shell_word;
-use imbrex_report::{ResultsPart, results_csv};
+use imbrex_report::{ResultsPart, results};
 use imbrex_sim::experiment::{Experiment, Found, IndexFigure, IndexPage, Outcome, Row};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ fn table(figures: &[FoundFigure<'_>]) -> String {
         });
         parts.extend(reports.map(|report| ResultsPart { of: of.clone(), report }));
     }
-    results_csv(before, &parts)
+    results(before, &parts).to_csv()
 }
 
 /// A command as one types it.

@@ -1,7 +1,7 @@
 //! Results of simulations, and whether they can be written: asked before the work, which may take hours.
 
-use super::console::emit;
 use crate::args::OutputArgs;
+use crate::caller::Caller;
 use crate::failure::Failure;
 use imbrex_report::{FORM_FILES, REPORT_FILES, Report, TableStyle};
 use imbrex_stack::{KindKeys, kinds};
@@ -191,14 +191,14 @@ fn put_in_place(staging: &Path, folder: &Path) -> Result<(), String> {
 }
 
 /// Prints a report as a table or as JSON, and writes the files of `--out`.
-pub fn write_results(report: &Report, output: &OutputArgs) -> Result<(), Failure> {
+pub fn write_results(report: &Report, output: &OutputArgs, caller: &Caller) -> Result<(), Failure> {
     if let Some(folder) = &output.out {
         write_whole(folder, |folder| report.write_to(folder).map(drop))?;
     }
     if output.json {
-        emit(&report.to_json());
+        caller.emit(&report.to_json());
     } else {
-        emit(&report.to_table(TableStyle::detect()));
+        caller.emit(&report.to_table(TableStyle::detect()));
     }
     Ok(())
 }

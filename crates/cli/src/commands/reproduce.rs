@@ -1,12 +1,13 @@
 //! `imbrex reproduce`.
 
-use super::console::emit;
 use super::figures::{FoundFigure, check_index, typed, write_index};
 use super::outputs::check_out;
 use super::run::kept::Keeping;
 use super::run::stopped::{self, execute_until_stopped, say_what_is_left};
 use super::run::{check_folders, write_outcome};
 use crate::args::ReproduceArgs;
+use crate::caller::Caller;
+use crate::exit_code::ExitCode;
 use crate::failure::{Failure, usage};
 use imbrex_report::TableStyle;
 use imbrex_sim::basis::Tally;
@@ -14,13 +15,12 @@ use imbrex_sim::experiment::{Experiment, Figure, Outcome, Row, figures, paper_na
 use imbrex_sim::reason::ReasonTally;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Experiments that set nothing beside a paper.
 const NO_PAPER: &str = "ride";
 
 /// Runs the shipped experiments and prints what papers state beside what was measured.
-pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
+pub fn run(args: &ReproduceArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     check_out(&args.output)?;
     if let Some(out) = &args.output.out {
         check_index("--out", out)?;
@@ -41,7 +41,7 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
     }
     let out = output.out.as_deref();
     let keeping = out.map(|out| Keeping::beside(out, args.resume)).transpose()?;
-    let outcomes = execute_until_stopped(&experiments, &[], output, keeping.as_ref())?;
+    let outcomes = execute_until_stopped(&experiments, &[], output, keeping.as_ref(), caller)?;
     let mut written = Ok(());
     let mut folders: Vec<PathBuf> = Vec::new();
     if let Some(out) = out {
@@ -49,7 +49,8 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
             let folder = folder_of(out, figure);
             let one = write_outcome(outcome, &folder);
             folders.push(one.as_ref().map_or_else(|_| folder.clone(), PathBuf::clone));
-            written = written.and(one.map(|written| stopped::say_what_stays(&written, &folder)));
+            written =
+                written.and(one.map(|written| stopped::say_what_stays(&written, &folder, caller)));
         }
     }
     let mut rows: Vec<Vec<Row>> = Vec::new();
@@ -77,24 +78,25 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
         let page = write_index("Figures beside the papers'", out, &found, left, true);
         written = written.and(page);
     }
-    print(output.json, &figures, &experiments, &outcomes, &rows);
-    let status = say_what_is_left(&outcomes);
+    let text = text(output.json, &figures, &experiments, &outcomes, &rows);
+    caller.emit(&text);
+    let status = say_what_is_left(&outcomes, caller);
     if let Some(keeping) = keeping {
-        keeping.end(&outcomes, written.is_ok());
+        keeping.end(&outcomes, written.is_ok(), caller);
     }
     // What could not be written has been printed.
     written?;
     Ok(status)
 }
 
-/// Prints what papers state beside what was measured, and how much of it agrees.
-fn print(
+/// What papers state beside what was measured, and how much of it agrees.
+fn text(
     as_json: bool,
     figures: &[Figure],
     experiments: &[Experiment],
     outcomes: &[Outcome],
     rows: &[Vec<Row>],
-) {
+) -> String {
     let all_rows = rows.concat();
     let tallies = Row::tallies(&all_rows);
     let (papers, reasons) = (Row::tallies_of_papers(&all_rows), Row::reasons(&all_rows));
@@ -117,7 +119,7 @@ fn print(
             document["left_out"] = json!(named);
         }
         stopped::add_left(&mut document, outcomes);
-        return emit(&format!("{document}\n"));
+        return format!("{document}\n");
     }
     let mut text = String::new();
     for (((figure, experiment), outcome), rows) in
@@ -152,7 +154,7 @@ fn print(
             text.push_str(&format!("  {paper} {figure}: {metric}\n"));
         }
     }
-    emit(&text);
+    text
 }
 
 /// The command that makes one figure again.

@@ -3,46 +3,61 @@
 pub mod kept;
 pub mod stopped;
 
-use super::console::{emit, remark};
 use super::figures::{self, FoundFigure};
 use super::outputs::{TRACE_FILE, check_folder, check_room, write_whole};
 use super::stack::settings;
 use crate::args::RunArgs;
-use crate::failure::Failure;
+use crate::caller::Caller;
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, usage};
 use imbrex_report::TableStyle;
 use imbrex_sim::experiment::{Experiment, Found, Outcome, Row};
 use kept::Keeping;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use stopped::{execute_until_stopped, say_what_is_left};
 
 /// Runs one experiment.
-pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+pub fn run(args: &RunArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     let mut experiment = Experiment::open(&args.file)?;
     if let Some(scale) = args.scale {
         experiment.rescale(scale)?;
     }
     let output = &args.output;
-    let folder =
-        output.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&experiment.name));
-    check_folders("--out", &experiment, &folder)?;
-    let keeping = Keeping::beside(&folder, args.resume)?;
+    // A program has the answer, and files only where it wants them.
+    let out = output.out.clone();
+    let folder = match caller.is_shell() {
+        true => Some(out.unwrap_or_else(|| PathBuf::from("results").join(&experiment.name))),
+        false => out,
+    };
+    if args.resume && folder.is_none() {
+        return Err(usage(
+            "--resume: finished runs are kept beside the results; accepted: with --out",
+        ));
+    }
+    let folder = folder.as_deref();
+    if let Some(folder) = folder {
+        check_folders("--out", &experiment, folder)?;
+    }
+    let keeping = folder.map(|folder| Keeping::beside(folder, args.resume)).transpose()?;
     let settings = settings(&args.set)?;
     let experiments = [experiment];
-    let outcomes = execute_until_stopped(&experiments, &settings, output, Some(&keeping))?;
+    let outcomes =
+        execute_until_stopped(&experiments, &settings, output, keeping.as_ref(), caller)?;
     let ([experiment], [outcome]) = (experiments, outcomes.as_slice()) else {
         unreachable!("one experiment has one outcome");
     };
-    let written = match outcome.workloads.is_empty() {
-        true => Ok(None),
-        false => write_outcome(outcome, &folder).map(|written| {
-            if !output.quiet.quiet {
-                remark!("results are in {}", written.display());
-            }
-            stopped::say_what_stays(&written, &folder);
-            Some(written)
-        }),
+    let written = match folder {
+        Some(folder) if !outcome.workloads.is_empty() => {
+            write_outcome(outcome, folder).map(|written| {
+                if !output.quiet.quiet {
+                    caller.remark(&format!("results are in {}", written.display()));
+                }
+                stopped::say_what_stays(&written, folder, caller);
+                Some(written)
+            })
+        }
+        _ => Ok(None),
     };
     // What papers state is of all the runs.
     let rows = match outcome.left.is_empty() {
@@ -55,12 +70,15 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Err(error) => Err(error),
     };
     if output.json {
-        emit(&format!("{}\n", serde_json::to_string(&document(&experiment, outcome, &rows))?));
+        caller
+            .emit(&format!("{}\n", serde_json::to_string(&document(&experiment, outcome, &rows))?));
     } else {
-        emit(&table(&experiment, outcome, &rows));
+        caller.emit(&table(&experiment, outcome, &rows));
     }
-    let status = say_what_is_left(&outcomes);
-    keeping.end(&outcomes, written.is_ok());
+    let status = say_what_is_left(&outcomes, caller);
+    if let Some(keeping) = keeping {
+        keeping.end(&outcomes, written.is_ok(), caller);
+    }
     // What could not be written has been printed.
     written?;
     Ok(status)

@@ -16,6 +16,7 @@ use super::members::{
 use super::replace::MemberReplacer;
 use super::stack::{refuse_unservable, stack_with_settings};
 use crate::args::{DirectArg, ServeArgs};
+use crate::exit_code::ExitCode;
 use crate::failure::{Failure, usage};
 use control::NewDisks;
 use imbrex_core::buffer::{Buffers, ContentKind};
@@ -51,7 +52,7 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, ExitStatus};
+use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::Instant;
 

@@ -1,18 +1,18 @@
 //! `imbrex systems`.
 
-use super::console::emit;
+use crate::caller::Caller;
 use crate::failure::Failure;
 use imbrex_stack::{StackConfig, library_drives, ready_made, stack_text};
 
 /// Lists the ready-made stacks and the drives, or prints the TOML of one.
-pub fn run(show: Option<&str>, json: bool) -> Result<(), Failure> {
+pub fn run(show: Option<&str>, json: bool, caller: &Caller) -> Result<(), Failure> {
     if let Some(name) = show {
         let (_, text) = stack_text(name)?;
         if json {
             let stack = StackConfig::load(name, &[])?;
-            emit(&format!("{}\n", serde_json::to_string(&stack)?));
+            caller.emit(&format!("{}\n", serde_json::to_string(&stack)?));
         } else {
-            emit(&text);
+            caller.emit(&text);
         }
         return Ok(());
     }
@@ -27,14 +27,14 @@ pub fn run(show: Option<&str>, json: bool) -> Result<(), Failure> {
             .map(|(name, drive)| serde_json::json!({"name": name, "model": drive.model.name}))
             .collect();
         let document = serde_json::json!({"systems": list, "drives": drives});
-        emit(&format!("{document}\n"));
+        caller.emit(&format!("{document}\n"));
     } else {
         for stack in stacks {
-            emit(&format!("{:<16} {}\n", stack.name, stack.description));
+            caller.emit(&format!("{:<16} {}\n", stack.name, stack.description));
         }
-        emit("\nDrives of the library, each a stack by itself:\n\n");
+        caller.emit("\nDrives of the library, each a stack by itself:\n\n");
         for (name, drive) in library_drives() {
-            emit(&format!("{name:<16} {}\n", drive.model.name));
+            caller.emit(&format!("{name:<16} {}\n", drive.model.name));
         }
     }
     Ok(())

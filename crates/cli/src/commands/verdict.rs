@@ -1,11 +1,11 @@
 //! `imbrex verdict`.
 
-use super::console::emit;
 use super::outputs::jobs;
 use super::page_file::DocumentFiles;
 use super::telling::Telling;
 use super::workload::placed_trace;
 use crate::args::{FitArg, PlacedTraceArgs, VerdictArgs};
+use crate::caller::Caller;
 use crate::commit::commit;
 use crate::failure::{Failure, usage};
 use imbrex_drives::shell_word;
@@ -14,7 +14,7 @@ use imbrex_traces::BlockRule;
 use serde_json::json;
 
 /// Says whether a workload survives on shingled drives.
-pub fn run(args: &VerdictArgs) -> Result<(), Failure> {
+pub fn run(args: &VerdictArgs, caller: &Caller) -> Result<(), Failure> {
     let out = args.out.as_deref();
     let files = out.map(|folder| DocumentFiles::in_folder(folder, "verdict")).transpose()?;
     if args.placed.trace == "-" {
@@ -24,7 +24,7 @@ pub fn run(args: &VerdictArgs) -> Result<(), Failure> {
                 .into(),
         );
     }
-    let (workload, placement) = placed_trace(&args.placed)?;
+    let (workload, placement) = placed_trace(&args.placed, caller)?;
     // Every run reads it, and so does the first pass.
     let _kept = workload.kept.want(2);
     let question = Question {
@@ -50,8 +50,8 @@ pub fn run(args: &VerdictArgs) -> Result<(), Failure> {
         files.write(&document, &verdict.page())?;
     }
     match args.json {
-        true => emit(&document),
-        false => emit(&verdict.text()),
+        true => caller.emit(&document),
+        false => caller.emit(&verdict.text()),
     }
     Ok(())
 }

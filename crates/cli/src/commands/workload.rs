@@ -1,6 +1,7 @@
 //! The workload that a command replays.
 
 use crate::args::{FitArg, PlacedTraceArgs, WorkloadArgs};
+use crate::caller::Caller;
 use crate::failure::{Failure, usage};
 use imbrex_report::{Dependencies, Due, ReplayMode};
 use imbrex_sim::experiment::{Wanted, WarmUp, Workload};
@@ -72,8 +73,12 @@ pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted)
 }
 
 /// A trace, once, and where its records go on a device.
-pub fn placed_trace(args: &PlacedTraceArgs) -> Result<(Workload, Placement), Failure> {
-    let workload = Workload::of_trace(&args.trace, args.read.options()?, args.limit);
+pub fn placed_trace(
+    args: &PlacedTraceArgs,
+    caller: &Caller,
+) -> Result<(Workload, Placement), Failure> {
+    let options = caller.reading(args.read.options()?);
+    let workload = Workload::of_trace(&args.trace, options, args.limit);
     let placement = Placement { fit: fit_of(args.fit, &workload)?, blocks: args.blocks };
     Ok((workload, placement))
 }

@@ -69,6 +69,12 @@ pub enum RunError {
         /// Why.
         error: Box<ReplayError>,
     },
+    /// It was stopped before any run was made to its end.
+    #[error("stopped before the first of {runs} runs was at its end")]
+    Stopped {
+        /// How many there were.
+        runs: usize,
+    },
     /// The log of the requests cannot be written.
     #[error("{}: {error}", path.display())]
     RequestLog {
@@ -146,18 +152,19 @@ impl Batch {
     /// # Errors
     /// The first error in the order of the cases.
     pub fn run(&self, progress: Progress<'_>) -> Result<Report, RunError> {
-        self.run_logged(None, progress)
+        self.run_logged(None, &Watch::to_the_end(progress))
     }
 
     /// The same, with a line of CSV for each request of each run in a file, if one is named. What was there is
-    /// replaced when all runs are made.
+    /// replaced when all runs are made. Of a batch that is stopped the report has what is finished and names the rest,
+    /// and nothing is logged.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run), and when the file cannot be written.
+    /// Those of [`run`](Self::run), when the file cannot be written, and when it is stopped before any run is made.
     pub fn run_logged(
         &self,
         request_log: Option<&Path>,
-        progress: Progress<'_>,
+        watch: &Watch<'_>,
     ) -> Result<Report, RunError> {
         let logs = request_log.map(|file| RequestLogs::new(file, self.cases.len()));
         let task = |(number, case)| Task {
@@ -165,9 +172,18 @@ impl Batch {
             ..Task::new(&self.workload, self.seed, case)
         };
         let tasks: Vec<Task<'_>> = self.cases.iter().enumerate().map(task).collect();
-        let made = make_runs(&tasks, self.jobs, &Watch::to_the_end(progress));
-        let made = made.into_iter().flatten().collect::<Result<_, _>>()?;
-        let report = report_of(self.seed, made)?;
+        let made = make_runs(&tasks, self.jobs, watch);
+        let is_left = |(task, made): &(&Task<'_>, &Option<_>)| made.is_none().then(|| task.name());
+        let left: Vec<String> = tasks.iter().zip(&made).filter_map(|it| is_left(&it)).collect();
+        let made: Vec<_> = made.into_iter().flatten().collect::<Result<_, _>>()?;
+        if made.is_empty() && !left.is_empty() {
+            return Err(RunError::Stopped { runs: left.len() });
+        }
+        let mut report = report_of(self.seed, made)?;
+        if !left.is_empty() {
+            report.left = left;
+            return Ok(report);
+        }
         let path = request_log.map(Path::to_path_buf).unwrap_or_default();
         let finished = logs.map_or(Ok(()), RequestLogs::finish);
         finished.map_err(|error| RunError::RequestLog { path, error })?;

@@ -3,6 +3,7 @@
 use super::{emit, other_subject};
 use crate::args::QuietArgs;
 use crate::commands::telling::Telling;
+use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use imbrex_core::planted::PlantedBug;
 pub use imbrex_sim::crashtest::members::campaign::Options;
@@ -10,7 +11,6 @@ use imbrex_sim::crashtest::members::campaign::{SeedCases, Totals, cases_to_find,
 use imbrex_sim::crashtest::members::summary::Summary;
 use imbrex_sim::crashtest::subject::Subject;
 use std::ops::Range;
-use std::process::ExitCode;
 
 /// Cases within which a planted bug must be found.
 const CASES_TO_FIND_MAX: u64 = 500;

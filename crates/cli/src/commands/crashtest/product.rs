@@ -3,6 +3,7 @@
 use super::{emit, stacks};
 use crate::args::QuietArgs;
 use crate::commands::telling::Telling;
+use crate::exit_code::ExitCode;
 use crate::failure::{Failure, usage};
 use imbrex_core::planted::PlantedBug;
 pub use imbrex_sim::crashtest::product::campaign::Options;
@@ -12,7 +13,6 @@ pub use imbrex_sim::crashtest::product::site::Wrong;
 use imbrex_sim::crashtest::product::summary::Summary;
 use imbrex_sim::crashtest::stacks::SearchedStack;
 use std::ops::Range;
-use std::process::ExitCode;
 
 /// Cases within which a planted bug must be found.
 const CASES_TO_FIND_MAX: u64 = 5_000;

@@ -5,12 +5,12 @@ use crate::commands::console::emit;
 use crate::commands::outputs::check_file;
 use crate::commands::page_file::write_page;
 use crate::commands::telling::Telling;
+use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use imbrex_report::TableStyle;
 use imbrex_sim::bench::{self, Alternative, BenchOptions, Row, Sensitivity};
 use imbrex_sim::progress::Step;
 use serde_json::json;
-use std::process::ExitCode;
 
 /// Measures drive models. Fails when a gate does.
 pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {

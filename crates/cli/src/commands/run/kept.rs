@@ -1,6 +1,6 @@
 //! Runs that are kept when they end, so that a command that was stopped or killed can go on.
 
-use crate::commands::console::complain;
+use crate::caller::Caller;
 use crate::commands::outputs::check_room;
 use crate::commands::telling::Telling;
 use crate::commit::commit;
@@ -72,13 +72,13 @@ impl Keeping {
     }
 
     /// Removes the runs once all are in the results; else says how to go on.
-    pub fn end(&self, outcomes: &[Outcome], is_written: bool) {
+    pub fn end(&self, outcomes: &[Outcome], is_written: bool, caller: &Caller) {
         let is_whole = outcomes.iter().all(|outcome| outcome.left.is_empty());
         let count = self.runs.count();
         if count == 0 || (is_whole && is_written) {
             return self.runs.remove();
         }
         let folder = self.runs.folder().display();
-        complain(&format!("--resume goes on with {count} finished runs in {folder}"));
+        caller.complain(&format!("--resume goes on with {count} finished runs in {folder}"));
     }
 }

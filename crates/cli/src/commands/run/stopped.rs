@@ -2,14 +2,15 @@
 
 use super::kept::Keeping;
 use crate::args::OutputArgs;
-use crate::commands::console::complain;
+use crate::caller::Caller;
 use crate::commands::outputs::TRACE_FILE;
 use crate::commands::outputs::jobs;
 use crate::commands::telling::Telling;
 use crate::commit::commit;
+use crate::exit_code::ExitCode;
 use crate::failure::{Failure, usage_if_option};
 use imbrex_report::FORM_FILES;
-use imbrex_serve::signals::{STOPPED_EXIT_STATUS, set_on_signals};
+use imbrex_serve::signals::STOPPED_EXIT_STATUS;
 use imbrex_sim::experiment::{Experiment, Found, Left, Outcome, Watch, execute};
 use imbrex_sim::progress::Step;
 use imbrex_stack::Setting;
@@ -17,8 +18,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -30,9 +29,9 @@ pub fn execute_until_stopped(
     settings: &[Setting],
     output: &OutputArgs,
     keeping: Option<&Keeping>,
+    caller: &Caller,
 ) -> Result<Vec<Outcome>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    set_on_signals(&stop, |_| Ok(()))?;
+    let stop = caller.stop()?;
     let telling = Telling::new(output.quiet);
     let progress = |step: &Step<'_>| {
         if let Some(keeping) = keeping {
@@ -41,18 +40,12 @@ pub fn execute_until_stopped(
         telling.step(step);
     };
     let finished = keeping.map(|keeping| &keeping.runs);
-    let watch = Watch { progress: &progress, stop: &stop, finished };
+    let watch = Watch { progress: &progress, stop, finished };
     let jobs = jobs(output.jobs);
-    let (has_ended, end) = channel();
-    let outcomes = std::thread::scope(|scope| {
-        let (stop, telling) = (&stop, &telling);
-        scope.spawn(move || say_when_stopping(stop, &end, telling));
-        let outcomes =
-            execute(experiments, settings, output.seed, jobs, &watch).map_err(usage_if_option);
-        drop(has_ended);
-        outcomes
+    let outcomes = saying_when_stopping(caller, stop, &telling, || {
+        execute(experiments, settings, output.seed, jobs, &watch)
     });
-    let mut outcomes = outcomes?;
+    let mut outcomes = outcomes.map_err(usage_if_option)?;
     for workload in outcomes.iter_mut().flat_map(|outcome| &mut outcome.workloads) {
         if let Found::Runs(report) = &mut workload.found {
             report.commit = commit();
@@ -63,6 +56,25 @@ pub fn execute_until_stopped(
 
 /// How soon a person is told that a signal has come.
 const TOLD_WITHIN: Duration = Duration::from_millis(50);
+
+/// Does long work, and tells a shell meanwhile that a signal has come.
+pub fn saying_when_stopping<T>(
+    caller: &Caller,
+    stop: &AtomicBool,
+    telling: &Telling,
+    work: impl FnOnce() -> T,
+) -> T {
+    if !caller.is_shell() {
+        return work();
+    }
+    let (has_ended, end) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || say_when_stopping(stop, &end, telling));
+        let found = work();
+        drop(has_ended);
+        found
+    })
+}
 
 /// Says once that a signal has come. Giving up what is under way may take a moment.
 fn say_when_stopping(stop: &AtomicBool, end: &Receiver<()>, telling: &Telling) {
@@ -82,12 +94,12 @@ const LEFT_NAMED_MAX: usize = 20;
 
 /// Says which runs were not made because a signal stopped them, if there are any, and gives the exit
 /// status.
-pub fn say_what_is_left(outcomes: &[Outcome]) -> ExitCode {
+pub fn say_what_is_left(outcomes: &[Outcome], caller: &Caller) -> ExitCode {
     let left = all_left(outcomes);
     if left.is_empty() {
         return ExitCode::SUCCESS;
     }
-    complain(&left_text(&left));
+    caller.complain(&left_text(&left));
     ExitCode::from(STOPPED_EXIT_STATUS)
 }
 
@@ -161,9 +173,9 @@ pub fn folder_beside(folder: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Says why what was written is elsewhere, if it is.
-pub fn say_what_stays(written: &Path, meant: &Path) {
+pub fn say_what_stays(written: &Path, meant: &Path, caller: &Caller) {
     if written != meant {
-        complain(&format!(
+        caller.complain(&format!(
             "{} has the results of a finished run, which stay; those of the stopped one are in {}",
             meant.display(),
             written.display()

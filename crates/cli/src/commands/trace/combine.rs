@@ -2,6 +2,7 @@
 
 use super::{format_of, write};
 use crate::args::CombineArgs;
+use crate::caller::Caller;
 use crate::commands::outputs::check_output;
 use crate::failure::Failure;
 use imbrex_core::units::Duration;
@@ -10,7 +11,7 @@ use imbrex_traces::combine::{Combination, Combined, PARTS_MAX, Split};
 use imbrex_traces::{WriteOptions, numbered};
 
 /// Makes one trace of several, or several of one.
-pub fn run(args: &CombineArgs) -> Result<(), Failure> {
+pub fn run(args: &CombineArgs, caller: &Caller) -> Result<(), Failure> {
     let options =
         WriteOptions { name: args.name.clone(), ..WriteOptions::from(format_of(&args.output)?) };
     check_outputs(args)?;
@@ -25,20 +26,23 @@ pub fn run(args: &CombineArgs) -> Result<(), Failure> {
     })?;
     let (Some(parts), Some(by)) = (args.split, args.by) else {
         let reader = combined.records()?;
-        eprintln!("{}", reader.source().label);
-        return write(reader, &args.output, &options);
+        caller.remark(&reader.source().label);
+        return write(reader, &args.output, &options, caller);
     };
     let split = Split::new(&combined, parts, by)?;
     for number in 0..parts {
         let output = numbered(&args.output, number + 1);
         let Some(part) = split.part(number)? else {
-            eprintln!("{output}: not written: no request falls to part {} of {parts}", number + 1);
+            caller.remark(&format!(
+                "{output}: not written: no request falls to part {} of {parts}",
+                number + 1
+            ));
             continue;
         };
         let delay = Span(Duration(part.delay_ns)).to_string().replace(' ', "");
-        eprintln!("{}", part.reader.source().label);
-        write(part.reader, &output, &options)?;
-        eprintln!("{output}: to join the parts by time, give it delay={delay}");
+        caller.remark(&part.reader.source().label);
+        write(part.reader, &output, &options, caller)?;
+        caller.remark(&format!("{output}: to join the parts by time, give it delay={delay}"));
     }
     Ok(())
 }

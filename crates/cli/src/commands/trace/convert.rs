@@ -2,16 +2,18 @@
 
 use super::{format_of, write};
 use crate::args::ConvertArgs;
+use crate::caller::Caller;
 use crate::commands::outputs::check_output;
 use crate::commands::telling::Telling;
 use crate::failure::Failure;
 use imbrex_traces::WriteOptions;
 
 /// Writes a trace, or a part of it, in another format.
-pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
+pub fn run(args: &ConvertArgs, caller: &Caller) -> Result<(), Failure> {
     let format = format_of(&args.output)?;
     check_output("OUTPUT", &args.output, [args.input.as_str()])?;
-    let (_telling, reader) = Telling::opened(args.quiet, &args.input, args.read.options()?)?;
+    let (_telling, reader) =
+        Telling::opened(args.quiet, &args.input, caller.reading(args.read.options()?))?;
     let options = WriteOptions {
         skip: args.skip,
         limit: args.limit,
@@ -19,5 +21,5 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
         description: args.description.clone(),
         ..WriteOptions::from(format)
     };
-    write(reader, &args.output, &options)
+    write(reader, &args.output, &options, caller)
 }

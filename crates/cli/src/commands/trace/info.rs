@@ -1,7 +1,7 @@
 //! `imbrex trace info`.
 
-use super::super::console::emit;
 use crate::args::InfoArgs;
+use crate::caller::Caller;
 use crate::commands::outputs::check_output;
 use crate::commands::page_file::write_page;
 use crate::commands::telling::Telling;
@@ -10,11 +10,12 @@ use imbrex_sim::workload_page::workload_page;
 use imbrex_traces::synthetic::Recipe;
 
 /// Says what a trace holds.
-pub fn run(args: &InfoArgs) -> Result<(), Failure> {
+pub fn run(args: &InfoArgs, caller: &Caller) -> Result<(), Failure> {
     if let Some(file) = &args.html {
         check_output("--html", file, [args.path.as_str()])?;
     }
-    let (telling, reader) = Telling::opened(args.quiet, &args.path, args.read.options()?)?;
+    let (telling, reader) =
+        Telling::opened(args.quiet, &args.path, caller.reading(args.read.options()?))?;
     let info = imbrex_traces::characterise(reader, args.blocks)?;
     drop(telling);
     // The assumed parameters are part of every result made from the recipe.
@@ -27,11 +28,11 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         if let Some(recipe) = &recipe {
             document["recipe"] = recipe.text().into();
         }
-        emit(&format!("{document}\n"));
+        caller.emit(&format!("{document}\n"));
     } else {
-        emit(&info.to_string());
+        caller.emit(&info.to_string());
         if let Some(recipe) = &recipe {
-            emit(&format!("\n{}", recipe.text()));
+            caller.emit(&format!("\n{}", recipe.text()));
         }
     }
     Ok(())

@@ -8,18 +8,19 @@ mod mrc;
 mod synth;
 
 use crate::args::TraceCommand;
+use crate::caller::Caller;
 use crate::failure::Failure;
 use imbrex_traces::{TraceReader, WriteFormat, WriteOptions};
 
 /// Does what the command says.
-pub fn run(command: &TraceCommand) -> Result<(), Failure> {
+pub fn run(command: &TraceCommand, caller: &Caller) -> Result<(), Failure> {
     match command {
-        TraceCommand::Info(args) => info::run(args),
-        TraceCommand::Convert(args) => convert::run(args),
-        TraceCommand::Combine(args) => combine::run(args),
-        TraceCommand::Synth(args) => synth::run(args),
-        TraceCommand::Movement(args) => movement::run(args),
-        TraceCommand::Mrc(args) => mrc::run(args),
+        TraceCommand::Info(args) => info::run(args, caller),
+        TraceCommand::Convert(args) => convert::run(args, caller),
+        TraceCommand::Combine(args) => combine::run(args, caller),
+        TraceCommand::Synth(args) => synth::run(args, caller),
+        TraceCommand::Movement(args) => movement::run(args, caller),
+        TraceCommand::Mrc(args) => mrc::run(args, caller),
     }
 }
 
@@ -32,11 +33,16 @@ fn format_of(output: &str) -> Result<WriteFormat, Failure> {
     })?)
 }
 
-fn write(reader: TraceReader, output: &str, options: &WriteOptions) -> Result<(), Failure> {
+fn write(
+    reader: TraceReader,
+    output: &str,
+    options: &WriteOptions,
+    caller: &Caller,
+) -> Result<(), Failure> {
     let summary = imbrex_traces::write(reader, output, options)?;
-    eprintln!("{output}: {} records", summary.records);
+    caller.remark(&format!("{output}: {} records", summary.records));
     if !summary.losses.is_empty() {
-        eprintln!("{output}: lost in this format: {}", summary.losses);
+        caller.remark(&format!("{output}: lost in this format: {}", summary.losses));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `imbrex trace movement`.
 
-use super::super::console::emit;
 use crate::args::MovementArgs;
+use crate::caller::Caller;
 use crate::failure::{Failure, usage};
 use imbrex_drives::Drive;
 use imbrex_sim::analysis::movement::{
@@ -10,7 +10,7 @@ use imbrex_sim::analysis::movement::{
 use imbrex_sim::experiment::Workload;
 
 /// Says how far a trace moves the heads of the models.
-pub fn run(args: &MovementArgs) -> Result<(), Failure> {
+pub fn run(args: &MovementArgs, caller: &Caller) -> Result<(), Failure> {
     let models = args.models.iter().map(|&number| Model::try_from(number));
     let models = models.collect::<Result<Vec<Model>, _>>();
     let models = models.map_err(|error| usage(format!("--models: {error}")))?;
@@ -24,12 +24,12 @@ pub fn run(args: &MovementArgs) -> Result<(), Failure> {
         first_write: readings.first_write,
         write_unit: readings.write_unit,
     };
-    let workload = Workload::of_trace(&args.path, args.read.options()?, args.limit);
+    let workload = Workload::of_trace(&args.path, caller.reading(args.read.options()?), args.limit);
     let drive = args.time.as_deref().map(Drive::open).transpose()?;
     let movement = trace_movement(&workload, readings.blocks, &models, settings, drive.as_ref())?;
     match args.json {
-        true => emit(&format!("{}\n", serde_json::to_string(&movement)?)),
-        false => emit(&text(&movement)),
+        true => caller.emit(&format!("{}\n", serde_json::to_string(&movement)?)),
+        false => caller.emit(&text(&movement)),
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `imbrex trace mrc`.
 
-use super::super::console::emit;
 use crate::args::MrcArgs;
+use crate::caller::Caller;
 use crate::commands::outputs::check_output;
 use crate::commands::page_file::write_page;
 use crate::commands::telling::Telling;
@@ -12,7 +12,7 @@ use imbrex_sim::workload_page::lru_page;
 use imbrex_traces::characterise::{LruCurve, LruCurvePoint, lru_curve};
 
 /// Says what LRU caches of several sizes hit.
-pub fn run(args: &MrcArgs) -> Result<(), Failure> {
+pub fn run(args: &MrcArgs, caller: &Caller) -> Result<(), Failure> {
     for (option, file) in [("--csv", &args.csv), ("--html", &args.html)] {
         if let Some(file) = file {
             check_output(option, file, [args.path.as_str()])?;
@@ -24,7 +24,8 @@ pub fn run(args: &MrcArgs) -> Result<(), Failure> {
         let file = csv.display();
         return Err(usage(format!("--csv {file} --html {file}: are one file; accepted: two")));
     }
-    let (telling, reader) = Telling::opened(args.quiet, &args.path, args.read.options()?)?;
+    let (telling, reader) =
+        Telling::opened(args.quiet, &args.path, caller.reading(args.read.options()?))?;
     let curve =
         lru_curve(reader, args.blocks, args.sample, args.limit, |hits| match &args.sizes {
             Some(sizes) => sizes.blocks(hits.touched_blocks),
@@ -38,8 +39,8 @@ pub fn run(args: &MrcArgs) -> Result<(), Failure> {
         write_page(file, &lru_page(&curve))?;
     }
     match args.json {
-        true => emit(&format!("{}\n", serde_json::to_string(&curve)?)),
-        false => emit(&text(&curve)),
+        true => caller.emit(&format!("{}\n", serde_json::to_string(&curve)?)),
+        false => caller.emit(&text(&curve)),
     }
     Ok(())
 }

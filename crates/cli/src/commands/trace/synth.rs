@@ -1,18 +1,18 @@
 //! `imbrex trace synth`.
 
-use super::super::console::emit;
 use super::{format_of, write};
 use crate::args::SynthArgs;
+use crate::caller::Caller;
 use crate::commands::outputs::check_output;
 use crate::failure::Failure;
 use imbrex_traces::synthetic::Recipe;
 use imbrex_traces::{TraceReader, WriteOptions};
 
 /// Generates a synthetic trace.
-pub fn run(args: &SynthArgs) -> Result<(), Failure> {
+pub fn run(args: &SynthArgs, caller: &Caller) -> Result<(), Failure> {
     if args.list {
         for name in Recipe::names() {
-            emit(&format!("{name:<24} {}\n", Recipe::load(name)?.description));
+            caller.emit(&format!("{name:<24} {}\n", Recipe::load(name)?.description));
         }
         return Ok(());
     }
@@ -28,7 +28,7 @@ pub fn run(args: &SynthArgs) -> Result<(), Failure> {
         label = format!("{label}, seed {seed}");
     }
     // The assumed parameters are part of every result made from the recipe.
-    eprint!("{label}\n{}\n", recipe.text());
+    caller.remark(&format!("{label}\n{}", recipe.text()));
     let options = WriteOptions { description: Some(label), ..WriteOptions::from(format) };
-    write(TraceReader::from_recipe(&recipe), output, &options)
+    write(TraceReader::from_recipe(&recipe), output, &options, caller)
 }

@@ -1,0 +1,91 @@
+//! Who called a command, and gets its answer.
+
+use crate::commands::console;
+use crate::failure::Failure;
+use imbrex_serve::signals::set_on_signals;
+use imbrex_traces::{ReadOptions, StopReading};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A shell, or a program that this one is a part of and that wants the answer for itself.
+#[derive(Debug)]
+pub struct Caller {
+    stop: Arc<AtomicBool>,
+    /// What a program is told; none of a shell, which has standard output and standard error.
+    told: Option<RefCell<Told>>,
+}
+
+/// What a command tells a program.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// What a shell finds on standard output.
+    pub answer: String,
+    /// What a shell finds on standard error, a remark an entry.
+    pub remarks: Vec<String>,
+}
+
+impl Caller {
+    /// A shell: it reads standard output, and stops commands by signals.
+    pub fn shell() -> Caller {
+        Caller { stop: Arc::default(), told: None }
+    }
+
+    /// A program, which sets `stop` to end a command before its time.
+    pub fn program(stop: Arc<AtomicBool>) -> Caller {
+        Caller { stop, told: Some(RefCell::default()) }
+    }
+
+    /// Answers.
+    pub(crate) fn emit(&self, text: &str) {
+        match &self.told {
+            Some(told) => told.borrow_mut().answer.push_str(text),
+            None => console::emit(text),
+        }
+    }
+
+    /// Says something beside the answer.
+    pub(crate) fn remark(&self, text: &str) {
+        match &self.told {
+            Some(told) => told.borrow_mut().remarks.push(text.to_string()),
+            None => console::write_remark(text),
+        }
+    }
+
+    /// Says beside the answer what went wrong though the command goes on.
+    pub(crate) fn complain(&self, text: &str) {
+        match &self.told {
+            Some(told) => told.borrow_mut().remarks.push(text.to_string()),
+            None => console::complain(text),
+        }
+    }
+
+    /// Whether the caller is a shell.
+    pub(crate) fn is_shell(&self) -> bool {
+        self.told.is_none()
+    }
+
+    /// What is set when the command is to end: by a signal, where a shell called.
+    ///
+    /// # Errors
+    /// When the system does not let signals be caught.
+    pub(crate) fn stop(&self) -> Result<&Arc<AtomicBool>, Failure> {
+        if self.is_shell() {
+            set_on_signals(&self.stop, |_| Ok(()))?;
+        }
+        Ok(&self.stop)
+    }
+
+    /// How a trace is read that a program may want no more of. A shell ends the process.
+    pub(crate) fn reading(&self, options: ReadOptions) -> ReadOptions {
+        match self.is_shell() {
+            true => options,
+            false => ReadOptions { stop: StopReading::when(&self.stop), ..options },
+        }
+    }
+
+    /// What a program was told. A shell has heard it already.
+    pub fn told(self) -> Told {
+        self.told.map(RefCell::into_inner).unwrap_or_default()
+    }
+}

@@ -1,0 +1,134 @@
+//! The commands of `imbrex`, for its binary and for the Python package.
+//!
+//! [`main`] is the whole command line. [`answer`] gives a program the answer of one command.
+
+mod args;
+mod caller;
+mod commands;
+mod commit;
+mod exit_code;
+mod failure;
+
+pub use caller::{Caller, Told};
+pub use commit::version;
+pub use exit_code::ExitCode;
+pub use failure::{Failure, is_stopped, is_usage};
+
+use args::{Cli, Command, DriveCommand};
+use clap::FromArgMatches;
+use imbrex_drives::Drive;
+use imbrex_serve::signals::STOPPED_EXIT_STATUS;
+use std::ffi::OsString;
+
+/// The exit status of a command that was called wrongly, as that of the parser of the command line.
+const WRONG_USAGE: u8 = 2;
+
+/// Runs a command line, `words` with the name of the program before them, as a shell called it.
+pub fn main(words: Vec<OsString>) -> ExitCode {
+    let is_check = words.get(1).is_some_and(|word| word == "check");
+    let cli = parse(words).unwrap_or_else(|error| wrong_usage(&error, is_check));
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(failure) => {
+            commands::console::complain(&failure.to_string());
+            match (is_usage(&failure), is_stopped(&failure)) {
+                (true, _) => ExitCode::from(WRONG_USAGE),
+                (_, true) => ExitCode::from(STOPPED_EXIT_STATUS),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+/// Has a command answer a program. `words` are those of a command line behind the name of the program.
+///
+/// # Errors
+/// What the command says on standard error when it fails, and that a command has no answer.
+pub fn answer(words: &[String], caller: &Caller) -> Result<ExitCode, Failure> {
+    let words = ["imbrex".to_string()].into_iter().chain(words.iter().cloned());
+    let cli = parse(words.map(OsString::from).collect())
+        .map_err(|error| failure::usage(words_of(&error)))?;
+    answered(cli.command, caller)?.map_err(|_| {
+        failure::usage("this command talks to a shell alone; accepted: it on a command line")
+    })
+}
+
+/// What the parser says without the hints for a shell.
+fn words_of(error: &clap::Error) -> String {
+    let words = error.render().to_string();
+    let words = words.strip_prefix("error: ").unwrap_or(&words);
+    words.split("\n\nUsage:").next().unwrap_or(words).trim_end().to_string()
+}
+
+/// The options that a command has, without their dashes; none of what is no command.
+pub fn options(command: &[&str]) -> Option<Vec<String>> {
+    let mut known = args::command();
+    let mut at = &mut known;
+    for word in command {
+        at = at.find_subcommand_mut(word)?;
+    }
+    at.build();
+    Some(at.get_arguments().filter_map(|it| it.get_long().map(str::to_string)).collect())
+}
+
+fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut known = args::command();
+    let matches = known.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut known))
+}
+
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    match answered(command, &Caller::shell())? {
+        Ok(code) => return Ok(code),
+        Err(Command::Place(args)) => commands::place::run(&args)?,
+        Err(Command::Reliability(args)) => commands::reliability::run(&args)?,
+        Err(Command::Drive(DriveCommand::Bench(args))) => {
+            return commands::drive::bench::run(&args);
+        }
+        Err(Command::Drive(DriveCommand::Fit(args))) => commands::drive::fit::run(&args)?,
+        Err(Command::Drive(DriveCommand::Fio(args))) => commands::drive::fio::run(&args)?,
+        Err(Command::Drive(DriveCommand::Show { drive })) => {
+            commands::console::emit(Drive::text_of_library(&drive)?);
+        }
+        Err(Command::Doctor(args)) => commands::doctor::run(&args)?,
+        Err(Command::Create(args)) => commands::create::run(&args)?,
+        Err(Command::Crashtest(args)) => return commands::crashtest::run(&args),
+        Err(Command::Serve(args)) => return commands::serve::run(&args),
+        Err(Command::Control(args)) => return commands::control::run(&args),
+        Err(Command::Inspect(args)) => commands::inspect::run(&args)?,
+        Err(Command::Completions { shell, man }) => {
+            commands::completions::run(shell, man.as_deref())?;
+        }
+        Err(Command::Check(args)) => return Ok(commands::check::run(&args)),
+        Err(_) => unreachable!("a command that answers any caller has answered"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Has a command answer its caller, or gives it back when it talks to a shell alone.
+fn answered(command: Command, caller: &Caller) -> Result<Result<ExitCode, Command>, Failure> {
+    match command {
+        Command::Systems { show, json } => {
+            commands::systems::run(show.as_deref(), json, caller)?;
+        }
+        Command::Compare(args) => return commands::compare::run(&args, caller).map(Ok),
+        Command::Verdict(args) => commands::verdict::run(&args, caller)?,
+        Command::Bound(args) => commands::bound::run(&args, caller)?,
+        Command::Run(args) => return commands::run::run(&args, caller).map(Ok),
+        Command::Reproduce(args) => return commands::reproduce::run(&args, caller).map(Ok),
+        Command::Trace(command) => commands::trace::run(&command, caller)?,
+        other => return Ok(Err(other)),
+    }
+    Ok(Ok(ExitCode::SUCCESS))
+}
+
+/// Says what is wrong with the command line. `check` has an exit status of its own for that, because
+/// its lower ones say what it has found.
+fn wrong_usage(error: &clap::Error, is_check: bool) -> ! {
+    if is_check && error.use_stderr() {
+        // Nobody is left to tell when it cannot be printed.
+        let _ = error.print();
+        std::process::exit(commands::check::WRONG_USAGE.into());
+    }
+    error.exit()
+}
