@@ -35,20 +35,21 @@ pub fn usage_if_option(error: impl Into<Failure>) -> Failure {
     }
 }
 
+/// What is wrong with a trace, where a command failed because of one.
+pub fn trace_error(failure: &Failure) -> Option<&TraceError> {
+    match failure.downcast_ref() {
+        Some(RunError::Trace(error)) => Some(error),
+        _ => failure.downcast_ref(),
+    }
+}
+
 /// Whether a command failed because somebody stopped it before anything was finished.
 pub fn is_stopped(failure: &Failure) -> bool {
-    let of_trace = |error: &TraceError| matches!(error, TraceError::Stopped { .. });
-    match failure.downcast_ref() {
-        Some(RunError::Stopped { .. }) => true,
-        Some(RunError::Trace(error)) => of_trace(error),
-        _ => failure.downcast_ref().is_some_and(of_trace),
-    }
+    matches!(failure.downcast_ref(), Some(RunError::Stopped { .. }))
+        || matches!(trace_error(failure), Some(TraceError::Stopped { .. }))
 }
 
 /// Whether a failure is that of whoever called the command.
 pub fn is_usage(failure: &Failure) -> bool {
-    let of_trace = |error: &TraceError| matches!(error, TraceError::Option { .. });
-    failure.is::<Usage>()
-        || failure.downcast_ref::<TraceError>().is_some_and(of_trace)
-        || matches!(failure.downcast_ref(), Some(RunError::Trace(error)) if of_trace(error))
+    failure.is::<Usage>() || matches!(trace_error(failure), Some(TraceError::Option { .. }))
 }

@@ -12,12 +12,13 @@ mod failure;
 pub use caller::{Caller, Told};
 pub use commit::version;
 pub use exit_code::ExitCode;
-pub use failure::{Failure, is_stopped, is_usage};
+pub use failure::{Failure, is_stopped, is_usage, trace_error};
 
-use args::{Cli, Command, DriveCommand};
-use clap::FromArgMatches;
+use args::{Cli, Command, DriveCommand, TraceCommand};
+use clap::{Arg, ArgAction, FromArgMatches};
 use imbrex_drives::Drive;
 use imbrex_serve::signals::STOPPED_EXIT_STATUS;
+use imbrex_traces::ReadOptions;
 use std::ffi::OsString;
 
 /// The exit status of a command that was called wrongly, as that of the parser of the command line.
@@ -57,18 +58,41 @@ pub fn answer(words: &[String], caller: &Caller) -> Result<ExitCode, Failure> {
 fn words_of(error: &clap::Error) -> String {
     let words = error.render().to_string();
     let words = words.strip_prefix("error: ").unwrap_or(&words);
-    words.split("\n\nUsage:").next().unwrap_or(words).trim_end().to_string()
+    let end =
+        ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|it| words.find(it)).min();
+    words[..end.unwrap_or(words.len())].trim_end().to_string()
 }
 
-/// The options that a command has, without their dashes; none of what is no command.
-pub fn options(command: &[&str]) -> Option<Vec<String>> {
+/// The options that a command has, without their dashes, each with what it takes: `flag`, `value`, or `values` when it may
+/// be given several times. None of what is no command.
+pub fn options(command: &[String]) -> Option<Vec<(String, &'static str)>> {
     let mut known = args::command();
-    let mut at = &mut known;
+    known.build();
+    let mut at = &known;
     for word in command {
-        at = at.find_subcommand_mut(word)?;
+        at = at.find_subcommand(word)?;
     }
-    at.build();
-    Some(at.get_arguments().filter_map(|it| it.get_long().map(str::to_string)).collect())
+    let takes = |action: &ArgAction| match action {
+        ArgAction::Append => "values",
+        action if action.takes_values() => "value",
+        _ => "flag",
+    };
+    let of = |option: &Arg| Some((option.get_long()?.to_string(), takes(option.get_action())));
+    Some(at.get_arguments().filter_map(of).collect())
+}
+
+/// How a trace is read, as the options say that commands have for it.
+///
+/// # Errors
+/// An option that is not known, or a value that it does not take.
+pub fn read_options(words: &[String]) -> Result<ReadOptions, Failure> {
+    let words =
+        ["imbrex", "trace", "info", "-"].into_iter().chain(words.iter().map(String::as_str));
+    let cli = parse(words.map(OsString::from).collect());
+    match cli.map_err(|error| failure::usage(words_of(&error)))?.command {
+        Command::Trace(TraceCommand::Info(args)) => args.read.options(),
+        _ => unreachable!("the words say which command"),
+    }
 }
 
 fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {

@@ -1,6 +1,7 @@
 //! A table with a type for each column, made row by row.
 
 use super::response_times::ResponseTimes;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -148,6 +149,27 @@ impl Columns {
         Columns::new(names.split(','))
     }
 
+    /// Of objects, a row each, with columns for these of their keys. A value that is no number and no text, such as a
+    /// list, is the text of it in JSON.
+    pub fn of_records(keys: Vec<String>, records: &[Map<String, Value>]) -> Columns {
+        let mut columns = Columns::new(keys.iter());
+        for record in records {
+            for key in &keys {
+                match record.get(key) {
+                    None | Some(Value::Null) => columns.push(Cell::Absent),
+                    Some(Value::String(text)) => columns.text(text),
+                    Some(Value::Number(number)) => match number.as_u64() {
+                        Some(count) => columns.integer(Some(count)),
+                        None => columns.number(number.as_f64()),
+                    },
+                    Some(other) => columns.text(&other.to_string()),
+                };
+            }
+            columns.end();
+        }
+        columns
+    }
+
     fn push(&mut self, cell: Cell<'_>) -> &mut Columns {
         self.columns[self.at].push(&cell);
         self.at += 1;
@@ -269,6 +291,17 @@ mod tests {
         );
         let csv = "text,count,number,mixed,empty\n\"a,b\",1,0.5,3,\nc,,2,2.5,\n";
         assert_eq!(table.to_csv(), csv);
+    }
+
+    #[test]
+    fn objects_become_rows_with_the_wanted_keys() {
+        let records = r#"[{"a":1,"b":"x"},{"a":2.5,"c":[1,2]},{"b":null,"c":true}]"#;
+        let records: Vec<Map<String, Value>> = serde_json::from_str(records).unwrap();
+        let csv = "b,a,c\nx,1,\n,2.5,\"[1,2]\"\n,,true\n";
+        assert_eq!(
+            Columns::of_records(["b", "a", "c"].map(String::from).to_vec(), &records).to_csv(),
+            csv
+        );
     }
 
     #[test]

@@ -171,3 +171,47 @@ pub enum TraceError {
         reason: String,
     },
 }
+
+impl TraceError {
+    /// The file, as the user named it.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Open { path, .. }
+            | Self::Read { path, .. }
+            | Self::Write { path, .. }
+            | Self::Empty { path }
+            | Self::NoRequest { path, .. }
+            | Self::Format { path, .. }
+            | Self::Line { path, .. }
+            | Self::Field { path, .. }
+            | Self::BinaryRecord { path, .. }
+            | Self::Recording { path, .. }
+            | Self::Stopped { path, .. }
+            | Self::Recipe { path, .. } => Some(path),
+            Self::ColumnMap { .. }
+            | Self::Option { .. }
+            | Self::Combination { .. }
+            | Self::UnknownRecipe { .. } => None,
+        }
+    }
+
+    /// The line of the file, from 1.
+    pub fn line(&self) -> Option<u64> {
+        match self {
+            Self::Line { line, .. } | Self::Field { line, .. } => Some(*line),
+            _ => None,
+        }
+    }
+
+    /// The value that was found.
+    pub fn value(&self) -> Option<&str> {
+        match self {
+            Self::Field { value, .. } => Some(value),
+            Self::Line { found: value, .. }
+            | Self::BinaryRecord { found: value, .. }
+            | Self::ColumnMap { map: value, .. }
+            | Self::UnknownRecipe { name: value, .. } => Some(value),
+            _ => None,
+        }
+    }
+}

@@ -19,6 +19,17 @@ pub enum TraceOperation {
 }
 
 impl TraceOperation {
+    /// The name of the operation where it stands in text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::WriteZeroes => "write-zeroes",
+            Self::Trim => "trim",
+            Self::Flush => "flush",
+        }
+    }
+
     /// True for the operations that change what the range holds: write, write zeroes and trim.
     pub fn changes_data(self) -> bool {
         matches!(self, Self::Write | Self::WriteZeroes | Self::Trim)

@@ -24,6 +24,11 @@ use crate::page::document;
 const SCRIPT: &str = include_str!("../assets/report.js");
 
 impl Report {
+    /// The table of the comparison alone, as a piece of HTML for a page of somebody else.
+    pub fn comparison_html(&self) -> String {
+        sections::plain_comparison(self)
+    }
+
     /// The page, complete; text from the report is escaped wherever it appears.
     pub fn to_html(&self) -> String {
         let mut body = String::new();

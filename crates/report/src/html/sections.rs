@@ -125,6 +125,20 @@ struct Column<'a> {
     best: Best,
 }
 
+impl Column<'_> {
+    /// Whether a run has the best value of several; equal as shown is equally good.
+    fn is_best(&self, report: &Report, run: &Run) -> bool {
+        let all = report.runs.iter().filter_map(&self.value);
+        let best = match self.best {
+            Best::Least => all.reduce(f64::min),
+            Best::Most => all.reduce(f64::max),
+            Best::None => None,
+        };
+        let shown = (self.show)((self.value)(run));
+        best.is_some() && shown == (self.show)(best) && report.runs.len() > 1
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Best {
     Least,
@@ -222,6 +236,29 @@ fn columns_of(report: &Report) -> Vec<Column<'_>> {
 const TIMES: &str = "Speed-up: how many times as fast as the first row, by the finish times of a replay back \
                      to back, else by the mean responses. Response times from issue to completion.";
 
+/// The same table by itself, for a page of somebody else: it needs no style and no script.
+pub(super) fn plain_comparison(report: &Report) -> String {
+    let columns = columns_of(report);
+    let mut table = "<table><thead><tr><th>system</th>".to_string();
+    for Column { name, unit, .. } in &columns {
+        let _ = write!(table, "<th>{name}<br><small>{unit}</small></th>");
+    }
+    table.push_str("</tr></thead>\n<tbody>\n");
+    for run in &report.runs {
+        let _ = write!(table, "<tr><th>{}</th>", escape(&run.label()));
+        for column in &columns {
+            let shown = (column.show)((column.value)(run));
+            let _ = match column.is_best(report, run) {
+                true => write!(table, "<td><b>{shown}</b></td>"),
+                false => write!(table, "<td>{shown}</td>"),
+            };
+        }
+        table.push_str("</tr>\n");
+    }
+    table.push_str("</tbody></table>\n");
+    table
+}
+
 /// All runs side by side, sortable.
 pub(super) fn comparison(report: &Report, body: &mut String) {
     let times = match report.is_untimed() {
@@ -250,15 +287,7 @@ pub(super) fn comparison(report: &Report, body: &mut String) {
         let _ = write!(body, "<tr><td data-value=\"{label}\">{}{label}</td>", chip(index));
         for column in &columns {
             let value = (column.value)(run);
-            let others = report.runs.iter().filter_map(&column.value);
-            let best = match column.best {
-                Best::Least => others.reduce(f64::min),
-                Best::Most => others.reduce(f64::max),
-                Best::None => None,
-            };
-            // Equal as shown is equally good.
-            let is_best = best.is_some() && (column.show)(value) == (column.show)(best);
-            let class = match is_best && report.runs.len() > 1 {
+            let class = match column.is_best(report, run) {
                 true => " class=\"best\"",
                 false => "",
             };
