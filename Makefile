@@ -9,7 +9,7 @@ DEMO_TRACE ?= workloads/pgbench.imbrex.xz
 DEMO_OUT ?= results/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint bench bench-serve soak build install deb clean rust
+.PHONY: help demo test fmt lint bench bench-serve soak build install deb wheel clean rust
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -47,6 +47,9 @@ DEB_OUT ?= target/debian
 deb: build ## build a Debian package of what `make install` installs, in target/debian (needs dpkg-dev)
 	@MAKE="$(MAKE)" scripts/debian-package.sh "$(abspath $(IMBREX))" "$(abspath $(DEB_OUT))"
 
+wheel: rust ## build the Python package, in target/wheels (needs pip)
+	PATH="$(dir $(CARGO)):$$PATH" $(PYTHON) -m pip wheel --no-deps --wheel-dir target/wheels .
+
 demo: build ## replay a recorded workload through all stacks but the archives; writes results/demo/report.html
 	$(IMBREX) compare --trace $(DEMO_TRACE) --systems all --out $(DEMO_OUT)
 	@echo
@@ -71,7 +74,7 @@ lint: rust ## check formatting and lints, warnings are errors
 	"$(CARGO)" clippy --release --locked --workspace --all-targets -- -D warnings
 
 bench: build ## run the benchmarks; docs/performance.md says what each figure means
-	"$(CARGO)" bench --locked --workspace --bench '*'
+	"$(CARGO)" bench --locked --workspace --exclude imbrex-python --bench '*'
 	@$(PYTHON) scripts/bench_counting.py
 
 bench-serve: build ## serving, alone and two arrays, beside nbdkit on a tmpfs (needs fio and nbdkit)

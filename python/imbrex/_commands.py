@@ -22,15 +22,15 @@ def _answer(command: tuple[str, ...], options: Mapping[str, Any], positional: It
         Error: It has failed.
     """
     known = {name for name, _ in _imbrex.options(list(command)) or []}
-    quiet = ["--quiet"] if "quiet" in known else []
-    answer = _imbrex.answer([*command, *words(command, options), *quiet, "--", *positional])
+    as_document = [f"--{name}" for name in ("json", "quiet") if name in known]
+    answer = _imbrex.answer([*command, *as_document, *words(command, options), "--", *positional])
     if answer.failure is not None:
         raise error_of(answer.failure)
     return answer
 
 
 def _document(command: tuple[str, ...], options: Mapping[str, Any], positional: Iterable[str] = ()) -> Document:
-    answer = _answer(command, {**options, "json": True}, positional)
+    answer = _answer(command, options, positional)
     if answer.is_stopped:
         raise Stopped(None)
     for remark in answer.remarks:
@@ -60,7 +60,7 @@ def compare(
         TraceError: The trace is.
         Stopped: Ctrl-C; it has the report of the runs that were finished.
     """
-    given = {"trace": path(trace), "systems": systems, "set": set, "sweep": sweep, "json": True, **options}
+    given = {"trace": path(trace), "systems": systems, "set": set, "sweep": sweep, **options}
     return _report(_answer(("compare",), given))
 
 
@@ -79,7 +79,7 @@ def run(file: Path, *, set: Mapping[str, Value] | Iterable[str] | None = None, *
     Returns:
         The report of an experiment with one workload; else a document with the reports of all.
     """
-    answer = _answer(("run",), {"set": set, "json": True, **options}, [path(file)])
+    answer = _answer(("run",), {"set": set, **options}, [path(file)])
     for remark in answer.remarks:
         warnings.warn(remark, stacklevel=2)
     if answer.is_stopped and not answer.text:

@@ -4,6 +4,8 @@ from typing import final
 
 from typing_extensions import CapsuleType
 
+__all__ = ["Answer", "CompiledReport", "Failed", "Table", "Trace", "answer", "main", "options", "version"]
+
 @final
 class Failed:
     @property

@@ -11,6 +11,9 @@ from typing import Any
 from . import _imbrex
 from ._errors import UsageError
 
+#: Options that say how a shell is answered.
+OF_SHELL = ("help", "json", "quiet")
+
 #: Somebody may name a file by any of these.
 Path = str | os.PathLike[str]
 
@@ -34,8 +37,8 @@ def words(command: tuple[str, ...], options: Mapping[str, Any]) -> list[str]:
         UsageError: The command has no such option.
         TypeError: A value is nothing that can be typed.
     """
-    known = dict(_imbrex.options(list(command)) or [])
-    typed: list[str] = []
+    known = {name: takes for name, takes in _imbrex.options(list(command)) or [] if name not in OF_SHELL}
+    typed = []
     for name, value in options.items():
         option = name.rstrip("_").replace("_", "-")
         takes = known.get(option)

@@ -102,7 +102,8 @@ impl Msr {
             return None;
         }
         let device = self.device(host, disk)?;
-        let response_ns = Some(response_ns);
+        // A writer that does not know the time puts 0 there, as ours does.
+        let response_ns = Some(response_ns).filter(|&time| time > 0);
         Some(TraceRecord {
             time_ns,
             offset_bytes,

@@ -1,0 +1,271 @@
+"""What is checked of the package `imbrex` from Python. Run by python_package.py in an environment that has the package and those
+who read its tables."""
+
+import _thread
+import contextlib
+import copy
+import gc
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import duckdb
+import imbrex
+import pandas
+import polars
+import pyarrow
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+IMBREX, TMP = os.environ["IMBREX"], pathlib.Path(os.environ["IMBREX_TMP"])
+RECORDING = str(ROOT / "workloads" / "pgbench.imbrex.xz")
+CONSOLE = pathlib.Path(sys.executable).with_name("imbrex")
+
+
+def shell(*words, program=IMBREX):
+    return subprocess.run([program, *map(str, words)], capture_output=True, text=True)
+
+
+def without_cost(document):
+    """A document without what its simulation cost, which two runs never share."""
+    document = copy.deepcopy(document)
+    for run in document["runs"]:
+        run.pop("simulation")
+    return document
+
+
+def refused(kind, call, *words):
+    try:
+        call()
+    except kind as error:
+        assert all(word in str(error) for word in words), error
+        return error
+    raise AssertionError(f"{words}: it was not refused")
+
+
+def check_a_report_is_the_same_bytes_as_in_the_shell():
+    report = imbrex.compare(RECORDING, systems=["lru", "pore"], sweep={"cache.capacity": ["64MiB", "128MiB"]}, limit=5000,
+                            queue_depth=2)
+    typed = shell("compare", "--trace", RECORDING, "--systems", "lru,pore", "--sweep", "cache.capacity=64MiB,128MiB",
+                  "--limit", 5000, "--queue-depth", 2, "--json", "--quiet")
+    mine, theirs = without_cost(json.loads(report.json)), without_cost(json.loads(typed.stdout))
+    # The binary and the package may have been built from two commits.
+    assert mine.pop("commit") and theirs.pop("commit")
+    assert json.dumps(mine) == json.dumps(theirs)
+    folder = TMP / "written"
+    report.write(folder)
+    assert (folder / "report.html").read_text() == report.page.text
+    for name, table in report.tables.items():
+        assert (folder / f"{name}.csv").read_text() == table.to_csv(), name
+    again = imbrex.load(folder)
+    assert again.json == report.json and str(again) == str(report)
+    assert "io_time_s" in report.runs.column_names and len(report.runs) == 4
+    assert "<table>" in report._repr_html_() and "<pre>" in report.runs._repr_html_()
+    assert len(report.diff(again)) == 0
+    small = imbrex.compare(RECORDING, systems=["lru"], set={"cache.capacity": "32MiB"}, limit=20000)
+    large = imbrex.compare(RECORDING, systems="lru", set=["cache.capacity=128MiB"], limit=20000)
+    rows = small.diff(large).to_pandas()
+    assert {"lru"} == set(rows["run"]) and (rows["this"] != rows["other"]).all() and len(rows) > 10, rows
+
+
+def check_others_read_a_table_where_it_is():
+    report = imbrex.compare(RECORDING, systems=["lru", "ride"], limit=3000)
+    runs = report.runs
+    frame, arrow = polars.DataFrame(runs), pyarrow.table(runs)
+    names = ["requests", "io_time_s"]
+    addresses = [arrow[name].chunk(0).buffers()[-1].address for name in names]
+    assert addresses == [frame[name].to_arrow().buffers()[-1].address for name in names]
+    assert addresses == [pyarrow.table(runs)[name].chunk(0).buffers()[-1].address for name in names]
+    numbers = arrow["requests"].chunk(0).to_pandas(zero_copy_only=True)
+    assert numbers.to_numpy().ctypes.data == addresses[0]
+    assert runs.to_pandas().equals(arrow.to_pandas()) and runs.to_polars().equals(frame)
+    assert duckdb.sql("select sum(requests)::bigint from runs").fetchall() == [(6000,)]
+    capsule = runs.__arrow_c_stream__()
+
+    class Same:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return capsule
+
+    assert pyarrow.table(Same()).equals(arrow)
+    refused(pyarrow.ArrowInvalid, lambda: pyarrow.table(Same()))
+
+
+def check_a_million_rows_are_the_same_for_everybody():
+    path = TMP / "million.imbrex"
+    said = imbrex.synthesise("wdev-like", path)
+    assert "synthetic" in said, said
+    trace = imbrex.Trace(path)
+    arrow = pyarrow.table(trace)
+    assert arrow.num_rows > 1_000_000, arrow.num_rows
+    frame = polars.DataFrame(trace)
+    assert frame.height == arrow.num_rows
+    for name in ("time_ns", "offset_bytes", "length_bytes", "device"):
+        assert frame[name].to_arrow().equals(arrow[name].combine_chunks()), name
+    assert frame["operation"].to_list() == arrow["operation"].to_pylist()
+    assert (arrow["offset_bytes"].to_pandas() == frame["offset_bytes"].to_numpy()).all()
+    sums = duckdb.sql("select count(*), sum(offset_bytes)::hugeint, sum(length_bytes)::hugeint from trace").fetchall()
+    of_frame = (frame.height, frame["offset_bytes"].cast(polars.Int128).sum(), frame["length_bytes"].cast(polars.Int128).sum())
+    assert sums == [of_frame], (sums, of_frame)
+    assert pyarrow.table(imbrex.Trace(path, limit=10)).equals(arrow.slice(0, 10).combine_chunks())
+
+
+def resident_bytes():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def check_nothing_leaks():
+    series = imbrex.compare(RECORDING, systems="lru", limit=20000).series
+    assert len(series) > 1000
+    for number in range(1000):
+        series.__arrow_c_stream__()
+        pyarrow.table(series)
+        if number == 100:
+            gc.collect()
+            before = resident_bytes()
+    gc.collect()
+    # One copy of the table each round would be hundreds of MiB.
+    assert resident_bytes() - before < 16 << 20, (before, resident_bytes())
+
+
+def check_what_is_refused():
+    error = refused(imbrex.TraceError, lambda: imbrex.compare("nowhere.csv"), "nowhere.csv", "No such file")
+    assert error.file == "nowhere.csv" and error.line is None
+    bad = TMP / "bad.csv"
+    bad.write_text("128166372003061629,hm,1,Read,383496192,32768,413\n128166372003061629,hm,1,Foo,383496192,32768,413\n")
+    error = refused(imbrex.TraceError, lambda: imbrex.compare(bad, systems="lru"), "line 2", "accepted: Read or Write")
+    assert (error.file, error.line, error.value) == (str(bad), 2, "Foo")
+    refused(imbrex.TraceError, lambda: imbrex.Trace("nowhere.csv"), "nowhere.csv")
+    refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, sistems="lru"), "sistems", "did you mean systems", "accepted")
+    refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, queue_depth=0), "'0' for '--queue-depth <N>'")
+    refused(ValueError, lambda: imbrex.compare(RECORDING, systems="lru", set={"cache.capcity": "1%"}), "did you mean `capacity`")
+    refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, open_loop="yes"), "open_loop='yes'", "True or False")
+    refused(imbrex.Error, lambda: imbrex.compare(RECORDING, systems="lruu"), "did you mean `lru`")
+    refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, warm_up="never"), "warm-up")
+    refused(imbrex.UsageError, lambda: imbrex.run(ROOT / "experiments/pore/fig13.toml", resume=True), "with --out")
+    for wrong in (3, None, b"bytes"):
+        refused(TypeError, lambda: imbrex.compare(wrong))
+    refused(TypeError, lambda: imbrex.compare(RECORDING, limit=object()), "limit=")
+    refused(OSError, lambda: imbrex.load("nowhere.json"), "nowhere.json")
+    bad.write_text("{}")
+    refused(ValueError, lambda: imbrex.load(bad), "is no report")
+    refused(KeyError, lambda: imbrex.systems().table("drivers"))
+    refused(TypeError, lambda: imbrex.mrc(RECORDING, limit=100).table("requests"), "accepted: points")
+
+
+def check_every_function_answers():
+    experiment = ROOT / "experiments" / "pore" / "fig13.toml"
+    several = imbrex.run(experiment, scale=400)
+    assert {"reports", "rows"} <= set(several), several.keys()
+    assert not pathlib.Path("results").exists()
+    assert imbrex.reproduce("pore", "fig13", scale=400)["rows"]
+    assert imbrex.bound(RECORDING, limit=2000)["bands_rewritten"]
+    assert imbrex.characterise(RECORDING, blocks=None)["requests"] == 377_243
+    assert len(imbrex.mrc(RECORDING, limit=2000, sizes=["1%", "64MiB"]).table("points")) == 2
+    assert len(imbrex.movement(RECORDING, limit=2000).table("models")) == 4
+    assert "lru" in [it["name"] for it in imbrex.systems()["systems"]]
+    found = imbrex.verdict(RECORDING, limit=500, drive=["st8000as0002"], no_cache=True, requests_max=20000)
+    assert found["schema"].startswith("imbrex.verdict"), found.keys()
+
+
+@contextlib.contextmanager
+def interrupt_after(seconds):
+    timer = threading.Timer(seconds, _thread.interrupt_main)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def check_ctrl_c_keeps_what_is_finished():
+    # How long the first run takes nobody knows.
+    stopped = None
+    for wait_s in (3, 6, 12, 24):
+        try:
+            with interrupt_after(wait_s):
+                imbrex.compare("synthetic:wdev-like/4", systems=["cmr-only", "lru", "pore", "ride", "hwsr"], repeat=8, jobs=1)
+        except imbrex.Stopped as error:
+            stopped = error
+            if error.report is not None:
+                break
+    assert stopped is not None and stopped.report is not None, stopped
+    document = stopped.report.to_dict()
+    assert document["left"] and document["runs"], document.keys()
+    began = time.monotonic()
+    with interrupt_after(1):
+        refused(KeyboardInterrupt, lambda: imbrex.characterise("synthetic:wdev-like"), "stopped")
+    assert time.monotonic() - began < 60
+
+
+def check_other_threads_go_on():
+    turns = 0
+    is_over = threading.Event()
+
+    def count():
+        nonlocal turns
+        while not is_over.is_set():
+            turns += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    imbrex.compare(RECORDING, systems="lru", limit=50000)
+    is_over.set()
+    thread.join()
+    assert turns > 10, turns
+
+
+def check_the_program_in_the_wheel():
+    assert shell("--version", program=CONSOLE).stdout.startswith("imbrex 0.")
+    assert shell("systems", program=CONSOLE).stdout == shell("systems").stdout
+    for words in (("compare",), ("compare", "--trace", "nowhere.csv"), ("check", "--nothing"), ("systems", "--show", "nothing")):
+        binary, console = shell(*words), shell(*words, program=CONSOLE)
+        assert (console.returncode, console.stderr) == (binary.returncode, binary.stderr), words
+    process = subprocess.Popen([CONSOLE, "compare", "--trace", "synthetic:wdev-like", "--repeat", "40", "--jobs", "1"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(2)
+    process.send_signal(2)
+    assert process.wait(60) == 130 and "stopp" in process.stderr.read()
+
+
+def blocks(text):
+    return re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+
+
+def check_the_lines_of_readme_and_docs():
+    folder = TMP / "reader"
+    folder.mkdir()
+    os.chdir(folder)
+    made = shell("trace", "convert", RECORDING, "mytrace.csv.gz", "--limit", 4000, "--quiet")
+    assert made.returncode == 0, made.stderr
+    [lines] = blocks((ROOT / "README.md").read_text())
+    assert len(lines.splitlines()) == 5, lines
+    seen = {}
+    exec(lines, seen)
+    assert list(seen["times"].columns) == ["lru", "pore", "ride"] and list(seen["times"].index) == ["1%", "2%", "5%"]
+    import matplotlib.pyplot as pyplot
+
+    assert len(pyplot.gcf().axes[0].lines) == 3
+    pyplot.savefig(TMP / "picture.svg")
+    seen = {}
+    for block in blocks((ROOT / "docs" / "python.md").read_text()):
+        exec(block, seen)
+    assert pathlib.Path("results/mine/report.html").exists()
+
+
+def main():
+    os.chdir(TMP)
+    assert pandas.__version__
+    for name, check in list(globals().items()):
+        if name.startswith("check_"):
+            began = time.monotonic()
+            check()
+            print(f"{time.monotonic() - began:6.1f} s  {name.removeprefix('check_').replace('_', ' ')}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

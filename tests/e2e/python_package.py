@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""The Python package: the wheel is built, installed into an empty environment and used there; then pandas, polars, DuckDB and
+pyarrow read its tables, and mypy reads its types. What is checked of it is in _python_checks.py.
+
+The wheel is built without optimisation, which a test has no time for; IMBREX_SOAK=1 (`make soak`) builds the one that users get,
+and one from a source distribution."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+CARGO = os.environ.get("CARGO") or "cargo"
+TMP = pathlib.Path(os.environ["IMBREX_TMP"])
+IS_SOAK = os.environ.get("IMBREX_SOAK") == "1"
+WHEEL_BYTES_MAX = 40 << 20
+READERS = ["pandas", "pyarrow", "polars", "duckdb", "matplotlib", "mypy"]
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def run(*words, **more):
+    done = subprocess.run([*map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    assert done.returncode == 0, f"{' '.join(map(str, words))}\n{done.stdout}"
+    return done.stdout
+
+
+def environment(name, packages):
+    """A Python of its own with packages from outside."""
+    made = subprocess.run([sys.executable, "-m", "venv", TMP / name], capture_output=True, text=True)
+    python = TMP / name / "bin" / "python"
+    if made.returncode == 0 and packages:
+        pip = [python, "-m", "pip", "install", "--quiet", "--retries", "1", "--timeout", "15", *packages]
+        made = subprocess.run(pip, capture_output=True, text=True)
+    if made.returncode != 0:
+        said = (made.stderr or made.stdout).strip().splitlines()
+        skip(f"{', '.join(packages)} cannot be installed: {said[-1] if said else ''}")
+    return python
+
+
+def build(python, folder, out):
+    """Builds a wheel of the sources in a folder."""
+    cargo = pathlib.Path(run("sh", "-c", f"command -v {CARGO}").strip()).parent
+    more = {"PATH": f"{python.parent}:{cargo}:{os.environ['PATH']}", "CARGO_PROFILE_DEV_DEBUG": "0"}
+    profile = "release" if IS_SOAK else "dev"
+    run("maturin", "build", "--profile", profile, "--strip", "--out", out, cwd=folder, env={**os.environ, **more})
+    [wheel] = out.glob("imbrex-*.whl")
+    assert wheel.stat().st_size < WHEEL_BYTES_MAX, wheel.stat()
+    return wheel
+
+
+def try_alone(wheel):
+    """An environment with nothing else: the program makes a trace, and there is a first table."""
+    python = environment("alone", [])
+    run(python, "-m", "pip", "install", "--quiet", "--no-index", wheel)
+    run(python.with_name("imbrex"), "trace", "synth", "wdev-like", "first.csv", "--scale", "100", cwd=TMP)
+    table = run(python, "-c", "import imbrex; print(imbrex.compare('first.csv', systems=['lru', 'ride']))", cwd=TMP)
+    assert "I/O time" in table and "ride" in table, table
+
+
+if sys.version_info < (3, 11):
+    skip(f"the package needs Python 3.11, and this is {sys.version.split()[0]}")
+builder = environment("builder", ["maturin>=1.16,<2"])
+wheel = build(builder, ROOT, TMP / "wheel")
+try_alone(wheel)
+if IS_SOAK:
+    run(builder.with_name("maturin"), "sdist", "--out", TMP / "sources", cwd=ROOT)
+    [sources] = (TMP / "sources").glob("imbrex-*.tar.gz")
+    run("tar", "-xzf", sources, "-C", TMP)
+    built = build(builder, TMP / sources.name.removesuffix(".tar.gz"), TMP / "of-sources")
+    run(environment("of-sources-only", []), "-m", "pip", "install", "--quiet", "--no-index", built)
+reader = environment("reader", READERS)
+run(reader, "-m", "pip", "install", "--quiet", "--no-index", wheel)
+for_matplotlib = {"MPLBACKEND": "Agg", "MPLCONFIGDIR": str(TMP)}
+print(run(reader, "-W", "error", ROOT / "tests/e2e/_python_checks.py", env={**os.environ, **for_matplotlib}), end="")
+for words in (["mypy", "--config-file", ROOT / "pyproject.toml"],
+              ["stubtest", "--mypy-config-file", ROOT / "pyproject.toml", "imbrex._imbrex"]):
+    run(reader.with_name(words[0]), *words[1:], cwd=ROOT if words[0] == "mypy" else TMP)
+print(f"a wheel of {wheel.stat().st_size / 1e6:.1f} MB")
