@@ -102,8 +102,7 @@ impl Msr {
             return None;
         }
         let device = self.device(host, disk)?;
-        // A writer that does not know the time puts 0 there, as ours does.
-        let response_ns = Some(response_ns).filter(|&time| time > 0);
+        let response_ns = Some(response_ns);
         Some(TraceRecord {
             time_ns,
             offset_bytes,

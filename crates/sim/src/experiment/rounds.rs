@@ -70,9 +70,11 @@ impl Rounds {
         self.records.told()
     }
 
-    /// The response times that the trace has, as far as it was read.
+    /// The response times that the trace has, as far as it was read. One whose writer did not know them may have a 0
+    /// for each, which is no time.
     pub fn captured(&self) -> Option<ResponseTimes> {
-        self.captured.as_ref().map(|captured| captured.response_times())
+        let times = self.captured.as_ref().map(|captured| captured.response_times());
+        times.filter(|times| times.max.is_some_and(|longest| longest > 0.0))
     }
 
     /// The next record of this round, as the trace has it.
@@ -192,30 +194,39 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Kept;
     use imbrex_traces::ReadOptions;
+    use std::path::Path;
 
-    fn rounds(repeat: u32, limit: Option<u64>, new_blocks: bool) -> Vec<(u64, u64)> {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("trace.csv");
+    /// Three records whose response times are all this many ticks.
+    fn trace(dir: &Path, response_ticks: u64) -> Workload {
+        let path = dir.join("trace.csv");
         let line = |ms: u64, offset: u64| {
-            format!("{},host,0,Write,{offset},4096,1\n", 128_166_386_787_582_087 + ms * 10_000)
+            let time = 128_166_386_787_582_087 + ms * 10_000;
+            format!("{time},host,0,Write,{offset},4096,{response_ticks}\n")
         };
         let text = [line(0, 4096), line(10, 8192), line(40, 0)].concat();
         std::fs::write(&path, text).expect("a trace");
-        let workload = Workload {
-            path: path.to_string_lossy().into_owned(),
-            options: ReadOptions::default(),
-            limit,
-            repeat,
-            new_blocks,
-            warm_up: None,
-            combined: None,
-            kept: Kept::default(),
-        };
+        Workload::of_trace(&path.to_string_lossy(), ReadOptions::default(), None)
+    }
+
+    fn rounds(repeat: u32, limit: Option<u64>, new_blocks: bool) -> Vec<(u64, u64)> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let workload = Workload { limit, repeat, new_blocks, ..trace(dir.path(), 1) };
         let rounds = Rounds::new(&workload, limit, &NEVER).expect("a trace");
         let records = rounds.map(|record| record.expect("a record"));
         records.map(|record| (record.time_ns / 1_000_000, record.offset_bytes)).collect()
+    }
+
+    #[test]
+    fn response_times_of_nothing_are_none() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for (ticks, longest_ms) in [(0, None), (7, Some(0.0007))] {
+            let workload = trace(dir.path(), ticks);
+            let mut rounds = Rounds::new(&workload, None, &NEVER).expect("a trace");
+            assert_eq!(rounds.by_ref().count(), 3);
+            let longest = rounds.captured().and_then(|times| times.max);
+            assert_eq!(longest, longest_ms, "{ticks} ticks");
+        }
     }
 
     #[test]
