@@ -7,7 +7,7 @@ use super::objects::{Evidence, looks_like_lcs, oracle_evidence};
 use super::text::{split, whole_number};
 use super::vscsi::Vscsi;
 use super::{
-    alibaba, arc, blkparse, csv, disksim, fio_reader, log_line, msr, recording, spc, systor,
+    alibaba, arc, blkparse, csv, disksim, fio_reader, fiu, log_line, msr, recording, spc, systor,
     tencent,
 };
 
@@ -21,7 +21,7 @@ pub(super) struct Detected {
     pub why: &'static str,
 }
 
-const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, \
+const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, FIU, \
                         fio iolog 2 and 3, an Imbrex \
                         recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, web logs, or any \
                         delimited columns with --format csv --map";
@@ -154,6 +154,11 @@ fn candidates(lines: &[&[u8]]) -> Vec<Detected> {
             Format::Systor,
             systor::looks_like,
             "6 comma-separated fields, decimal seconds first, R or W third",
+        ),
+        (
+            Format::Fiu,
+            fiu::looks_like,
+            "9 blank-separated fields, nanoseconds first, R or W sixth, an MD5 last",
         ),
         (
             Format::Clf,

@@ -23,6 +23,7 @@ mod disksim;
 mod error;
 mod fio_reader;
 mod fio_writer;
+mod fiu;
 mod input;
 mod line_parser;
 mod log_line;

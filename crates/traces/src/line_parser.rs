@@ -9,6 +9,7 @@ use super::detect::is_libcachesim_header;
 use super::disksim;
 use super::error::TraceError;
 use super::fio_reader::FioLog;
+use super::fiu::Fiu;
 use super::input::Input;
 use super::msr::Msr;
 use super::options::{Format, ReadOptions};
@@ -30,6 +31,7 @@ pub(super) enum LineParser {
     Alibaba(Alibaba),
     Tencent(Tencent),
     Systor,
+    Fiu(Fiu),
     Fio(FioLog),
     Blkparse(Blkparse),
     WebLog(Box<WebLog>),
@@ -65,6 +67,7 @@ impl LineParser {
             Format::Alibaba => Self::Alibaba(Alibaba::default()),
             Format::Tencent => Self::Tencent(Tencent::default()),
             Format::Systor => Self::Systor,
+            Format::Fiu => Self::Fiu(Fiu::default()),
             Format::Fio => {
                 let log = FioLog::new(input, options.fio_wait)?;
                 detected.push_str(&format!(", {}", log.describe()));
@@ -92,6 +95,7 @@ impl LineParser {
             | Self::Alibaba(_)
             | Self::Tencent(_)
             | Self::Systor
+            | Self::Fiu(_)
             | Self::Blkparse(_)
             | Self::WebLog(_) => true,
             Self::Csv(csv) => csv.has_time(),
@@ -119,6 +123,7 @@ impl LineParser {
             Self::Alibaba(alibaba) => alibaba.parse(line),
             Self::Tencent(tencent) => tencent.parse(line),
             Self::Systor => systor::parse(line),
+            Self::Fiu(fiu) => fiu.parse(line),
             Self::Fio(log) => log.parse(line),
             Self::Blkparse(blkparse) => blkparse.parse(line),
             Self::WebLog(log) => log.parse(line),

@@ -98,6 +98,8 @@ pub enum Format {
     Tencent,
     /// SYSTOR '17 traces.
     Systor,
+    /// FIU traces, of srcmap and I/O deduplication.
+    Fiu,
     /// fio iolog of version 2 or 3.
     Fio,
     /// Log of a web server in common log format, turned into block requests by a recipe.
@@ -120,7 +122,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
@@ -130,6 +132,7 @@ impl Format {
         Self::Alibaba,
         Self::Tencent,
         Self::Systor,
+        Self::Fiu,
         Self::Fio,
         Self::FioV1,
         Self::Blkparse,
@@ -153,6 +156,7 @@ impl Format {
             Self::Alibaba => "alibaba",
             Self::Tencent => "tencent",
             Self::Systor => "systor",
+            Self::Fiu => "fiu",
             Self::Fio => "fio",
             Self::FioV1 => "fio-v1",
             Self::Blkparse => "blkparse",

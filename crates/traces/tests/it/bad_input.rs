@@ -165,7 +165,7 @@ fn missing_file() {
     assert_eq!(error, "no/such/trace.csv: No such file or directory (os error 2)");
 }
 
-const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, \
+const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, FIU, \
                         fio iolog 2 and 3, an Imbrex \
                         recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, web logs, or any \
                         delimited columns with --format csv --map";
@@ -219,7 +219,7 @@ fn options_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         "mrs".parse::<Format>().unwrap_err(),
-        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, alibaba, tencent, systor, fio, fio-v1, blkparse, clf, imbrex, blktrace, vscsi, oracle-general, lcs"
+        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, alibaba, tencent, systor, fiu, fio, fio-v1, blkparse, clf, imbrex, blktrace, vscsi, oracle-general, lcs"
     );
 }
 

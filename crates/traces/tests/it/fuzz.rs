@@ -59,6 +59,7 @@ fn subject(format: Format) -> Subject {
         Format::Alibaba => &["alibaba.csv"],
         Format::Tencent => &["tencent.csv"],
         Format::Systor => &["systor.csv"],
+        Format::Fiu => &["fiu.blkparse"],
         Format::Clf => {
             options.http_writes = Some(HttpWrites::Log { bytes: 4096 });
             &["access.log", "access.tsv"]

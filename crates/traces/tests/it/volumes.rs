@@ -152,6 +152,48 @@ fn systor() {
 }
 
 #[test]
+fn fiu() {
+    let (records, reader) = read_fixture("fiu.blkparse", &ReadOptions::default());
+    assert_eq!(
+        records,
+        [
+            record(0, 0, Read, 283_193_184 * 512, 4096, None),
+            // The process is called `kworker 0:1 x`.
+            record(1_000_250, 0, Write, 100 * 512, 512, None),
+            record(1_000_250, 1, Write, 0, 8 * 512, None),
+        ]
+    );
+    assert_eq!(reader.skipped().to_string(), "zero length: 1");
+    assert_eq!(reader.counts().time_inversions, 1);
+    let why =
+        "fiu in the file: 9 blank-separated fields, nanoseconds first, R or W sixth, an MD5 last";
+    assert_eq!(reader.detected(), why);
+
+    let as_fiu = ReadOptions { format: Some(Format::Fiu), ..ReadOptions::default() };
+    let md5 = "0123456789abcdef0123456789ABCDEF";
+    for (line, wrong) in [
+        ("1 2 a b 3 8 R 6 0", "t, line 1, field 4 (lba): \"b\" is not a number"),
+        (
+            "1 2 3 8 R 6 0",
+            "t, line 1: the line ends after 7 fields; accepted: 9 fields: ts, pid, process, lba",
+        ),
+        (
+            &format!("1 2 a b 3 8 X 6 0 {md5}"),
+            "t, line 1, field 6 (op): \"X\" is not an operation; accepted: R or W",
+        ),
+        (&format!("x 2 a 3 8 R 6 0 {md5}"), "t, line 1, field 1 (ts): \"x\" is not a number"),
+        ("1 2 a 3 8 R 6 0 0123", "t, line 1, field 9 (MD5): \"0123\" is not an MD5; accepted: 32"),
+        (
+            &format!("1 2 a 18446744073709551615 8 R 6 0 {md5}"),
+            "t, line 1: a value of the line is too large",
+        ),
+    ] {
+        let said = message(&format!("{line}\n"), &as_fiu);
+        assert!(said.starts_with(wrong), "{line}: {said}");
+    }
+}
+
+#[test]
 fn bad_lines_are_named() {
     let any = ReadOptions::default();
     let good = "3,R,4096,4096,1577808000000626\n";
