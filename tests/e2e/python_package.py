@@ -77,7 +77,7 @@ reader = environment("reader", READERS)
 run(reader, "-m", "pip", "install", "--quiet", "--no-index", wheel)
 for_matplotlib = {"MPLBACKEND": "Agg", "MPLCONFIGDIR": str(TMP)}
 print(run(reader, "-W", "error", ROOT / "tests/e2e/_python_checks.py", env={**os.environ, **for_matplotlib}), end="")
-for words in (["mypy", "--config-file", ROOT / "pyproject.toml"],
+for words in (["mypy", "--cache-dir", TMP / "mypy", "--config-file", ROOT / "pyproject.toml"],
               ["stubtest", "--mypy-config-file", ROOT / "pyproject.toml", "imbrex._imbrex"]):
     run(reader.with_name(words[0]), *words[1:], cwd=ROOT if words[0] == "mypy" else TMP)
 print(f"a wheel of {wheel.stat().st_size / 1e6:.1f} MB")

@@ -181,7 +181,7 @@ fn fiu() {
             &format!("1 2 a b 3 8 X 6 0 {md5}"),
             "t, line 1, field 6 (op): \"X\" is not an operation; accepted: R or W",
         ),
-        (&format!("x 2 a 3 8 R 6 0 {md5}"), "t, line 1, field 1 (ts): \"x\" is not a number"),
+        (&format!("1 x a 3 8 R 6 0 {md5}"), "t, line 1, field 2 (pid): \"x\" is not a number"),
         ("1 2 a 3 8 R 6 0 0123", "t, line 1, field 9 (MD5): \"0123\" is not an MD5; accepted: 32"),
         (
             &format!("1 2 a 18446744073709551615 8 R 6 0 {md5}"),
