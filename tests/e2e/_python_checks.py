@@ -197,7 +197,7 @@ def check_ctrl_c_keeps_what_is_finished():
     assert document["left"] and document["runs"], document.keys()
     began = time.monotonic()
     with interrupt_after(1):
-        refused(KeyboardInterrupt, lambda: imbrex.characterise("synthetic:wdev-like"), "stopped")
+        refused(KeyboardInterrupt, lambda: [imbrex.characterise("synthetic:usr-like") for _ in range(20)], "stopped")
     assert time.monotonic() - began < 60
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""No crate that the program is built of has other features when the tests are built. Otherwise `make test` would compile it,
-and what is above it, once more after `make build`."""
+"""No crate that the program is built of has other features when the tests are built, or the Python package. Otherwise `make test`
+would compile it, and what is above it, once more after `make build`."""
 
 import os
 import pathlib
@@ -10,15 +10,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CARGO = os.environ.get("CARGO") or "cargo"
 
 
-def crates(edges):
-    """Every crate below the workspace by these kinds of dependencies, with its features."""
-    command = [CARGO, "tree", "--locked", "--offline", "--workspace", "--exclude", "imbrex-python", "--edges", edges,
-               "--prefix", "none", "--no-dedupe", "--format", "{p} {f}"]
+def crates(edges, *packages):
+    """Every crate below these packages by these kinds of dependencies, with its features."""
+    command = [CARGO, "tree", "--locked", "--offline", *packages, "--edges", edges, "--prefix", "none", "--no-dedupe", "--format",
+               "{p} {f}"]
     return set(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines())
 
 
-program, tests = crates("normal"), crates("normal,dev")
+ALL = ("--workspace", "--exclude", "imbrex-python")
+program, tests, package = crates("normal", *ALL), crates("normal,dev", *ALL), crates("normal", "--package", "imbrex-python")
 assert len(program) > 20, program
-other = sorted(program - tests)
-assert not other, f"built with other features for the tests: {other}"
+for use, built in (("tests", tests), ("Python package", package)):
+    other = sorted(program - built)
+    assert not other, f"built with other features for the {use}: {other}"
 print(f"{len(program)} crates are built in one way")

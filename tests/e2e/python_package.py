@@ -2,8 +2,7 @@
 """The Python package: the wheel is built, installed into an empty environment and used there; then pandas, polars, DuckDB and
 pyarrow read its tables, and mypy reads its types. What is checked of it is in _python_checks.py.
 
-The wheel is built without optimisation, which a test has no time for; IMBREX_SOAK=1 (`make soak`) builds the one that users get,
-and one from a source distribution."""
+IMBREX_SOAK=1 (`make soak`) builds one from a source distribution too, which compiles everything anew."""
 
 import os
 import pathlib
@@ -45,9 +44,8 @@ def environment(name, packages):
 def build(python, folder, out):
     """Builds a wheel of the sources in a folder."""
     cargo = pathlib.Path(run("sh", "-c", f"command -v {CARGO}").strip()).parent
-    more = {"PATH": f"{python.parent}:{cargo}:{os.environ['PATH']}", "CARGO_PROFILE_DEV_DEBUG": "0"}
-    profile = "release" if IS_SOAK else "dev"
-    run("maturin", "build", "--profile", profile, "--strip", "--out", out, cwd=folder, env={**os.environ, **more})
+    more = {"PATH": f"{python.parent}:{cargo}:{os.environ['PATH']}"}
+    run("maturin", "build", "--release", "--out", out, cwd=folder, env={**os.environ, **more})
     [wheel] = out.glob("imbrex-*.whl")
     assert wheel.stat().st_size < WHEEL_BYTES_MAX, wheel.stat()
     return wheel
