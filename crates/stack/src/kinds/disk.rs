@@ -120,6 +120,13 @@ const HOME_WRITES: TableOfKind = TableOfKind {
     ],
 };
 
+impl DiskConfig {
+    /// Forgets what holds without a key too.
+    pub(crate) fn forget_stated_defaults(&mut self) {
+        self.rotation = self.rotation.filter(|rotation| *rotation != Word(OnOff::On));
+    }
+}
+
 impl Node for DiskConfig {
     fn name(&self) -> &str {
         &self.name
