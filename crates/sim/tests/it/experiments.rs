@@ -70,12 +70,12 @@ fn every_combination_of_a_sweep_comes_once_the_first_key_slowest() {
 #[test]
 fn runs_that_differ_in_a_stated_default_are_made_once() {
     let with = |rotation: &str| {
-        let set = format!("[set]\n\"disk.rotation\" = \"{rotation}\"\n");
-        let workload = "[workload]\npath = \"synthetic:uniform-random-write\"\nscale = 1000\n";
-        let set = if rotation.is_empty() { String::new() } else { set };
-        parse(&format!("name = \"it\"\ntitle = \"a test\"\nsystems = [\"hwsr\"]\n{workload}{set}"))
+        let head = "name = \"it\"\ntitle = \"a test\"\nsystems = [\"hwsr\"]\n\
+                    [workload]\npath = \"synthetic:uniform-random-write\"\nscale = 1000\n\
+                    [set]\n\"buffer.capacity\" = \"0\"\n\"cache.capacity\" = \"0\"\n";
+        parse(&format!("{head}{rotation}"))
     };
-    let experiments = ["on", "", "off"].map(with);
+    let experiments = [r#""disk.rotation" = "on""#, "", r#""disk.rotation" = "off""#].map(with);
     let told = Mutex::new(0);
     let progress = |step: &Step<'_>| *told.lock().expect("nobody panics") = step.total;
     let watch = Watch::to_the_end(&progress);
