@@ -208,9 +208,7 @@ impl StackConfig {
     pub fn without_stated_defaults(&self) -> StackConfig {
         let mut config = self.clone();
         for node in &mut config.node {
-            if let NodeConfig::Disk(disk) = node {
-                disk.forget_stated_defaults();
-            }
+            node.forget_stated_defaults();
         }
         config
     }

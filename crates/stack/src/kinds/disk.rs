@@ -6,8 +6,8 @@ use super::ports::PortNodes;
 use super::reported::Rows;
 use super::slice::use_of;
 use super::{
-    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, OnDisk, Part, Planned, Reported, World,
-    Writer, wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, OnDisk, Part, Planned,
+    Reported, World, Writer, wrong,
 };
 use crate::config::ConfigError;
 use crate::measured::Measured;
@@ -120,10 +120,12 @@ const HOME_WRITES: TableOfKind = TableOfKind {
     ],
 };
 
-impl DiskConfig {
-    /// Forgets what holds without a key too.
+impl NodeConfig {
+    /// Forgets keys that say what a simulation does without them too.
     pub(crate) fn forget_stated_defaults(&mut self) {
-        self.rotation = self.rotation.filter(|rotation| *rotation != Word(OnOff::On));
+        if let NodeConfig::Disk(disk) = self {
+            disk.rotation = disk.rotation.filter(|rotation| *rotation != Word(OnOff::On));
+        }
     }
 }
 
