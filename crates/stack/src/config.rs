@@ -204,6 +204,15 @@ impl StackConfig {
         self.node.iter().any(|node| node.node().is_write_only())
     }
 
+    /// The same stack without keys that say what a simulation does without them too.
+    pub fn without_stated_defaults(&self) -> StackConfig {
+        let mut config = self.clone();
+        for node in &mut config.node {
+            node.forget_stated_defaults();
+        }
+        config
+    }
+
     /// True when a power cut may take away what a cache has destaged, although it was durable there.
     pub fn destages_into_caches(&self) -> bool {
         self.node.iter().any(|node| node.node().destages_into_caches())

@@ -194,12 +194,17 @@ impl Describe {
         Some(&found.name)
     }
 
-    /// A run with everything that was counted, without latencies and figures.
-    pub fn run(&self, stack: &Stack, counts: RequestCounts, mode: ReplayMode) -> Run {
-        let mut run = self.run_of_host(counts, mode);
+    /// Tells a run the keys of the nodes, as they are configured and resolved.
+    pub fn tell_keys(&self, run: &mut Run) {
         run.configuration = self.configuration.clone();
         let resolved = self.nodes.iter().map(|node| (node.name.clone(), node.resolved.clone()));
         run.resolved = resolved.collect();
+    }
+
+    /// A run with everything that was counted, without latencies and figures.
+    pub fn run(&self, stack: &Stack, counts: RequestCounts, mode: ReplayMode) -> Run {
+        let mut run = self.run_of_host(counts, mode);
+        self.tell_keys(&mut run);
         for role in NodeRole::ALL {
             if let Some(counts) = self.counts_of(role, stack) {
                 role.tell(&counts, &mut run);

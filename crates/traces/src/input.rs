@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest, Sha256};
 
 use super::TraceError;
-use super::read_watch::{ReadWatch, Watched};
+use super::read_watch::ReadWatch;
 use super::tar;
 
 /// Bytes read from the file at a time.
@@ -80,8 +80,8 @@ impl Input {
         let file = File::open(path)
             .map_err(|source| TraceError::Open { path: path.to_owned(), source })?;
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        let raw: Box<dyn Read + Send> = match watch.cloned() {
-            Some(watch) => Box::new(Watched { raw: file, watch }),
+        let raw: Box<dyn Read + Send> = match watch {
+            Some(watch) => Box::new(watch.watched(file)),
             None => Box::new(file),
         };
         let mut input = Self::from_read(path, raw, hashed)?;

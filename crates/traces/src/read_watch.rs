@@ -13,6 +13,11 @@ impl ReadWatch {
     pub fn new(hears: impl Fn(u64) + Send + Sync + 'static) -> ReadWatch {
         ReadWatch(Arc::new(hears))
     }
+
+    /// A file of which it hears.
+    pub fn watched<R: Read>(&self, raw: R) -> impl Read + use<R> {
+        Watched { raw, watch: self.clone() }
+    }
 }
 
 impl fmt::Debug for ReadWatch {
@@ -23,9 +28,9 @@ impl fmt::Debug for ReadWatch {
 }
 
 /// A file that somebody watches.
-pub(super) struct Watched<R> {
-    pub raw: R,
-    pub watch: ReadWatch,
+struct Watched<R> {
+    raw: R,
+    watch: ReadWatch,
 }
 
 impl<R: Read> Read for Watched<R> {

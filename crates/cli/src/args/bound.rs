@@ -1,5 +1,6 @@
 //! Arguments of `bound`.
 
+use super::QuietArgs;
 use super::placed_trace::PlacedTraceArgs;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
@@ -50,4 +51,7 @@ pub struct BoundArgs {
     /// Print one JSON document with what proves the bounds
     #[arg(long)]
     pub json: bool,
+    /// Whether progress is told.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
 }

@@ -76,6 +76,9 @@ pub struct FitArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Whether progress is told.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
 }
 
 /// Arguments of `drive fio`.
@@ -101,4 +104,7 @@ pub struct FioArgs {
     /// Print one JSON document in the layout of fio's `--output-format=json`
     #[arg(long)]
     pub json: bool,
+    /// Whether progress is told.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
 }

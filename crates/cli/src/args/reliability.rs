@@ -1,5 +1,6 @@
 //! Options of `imbrex reliability`.
 
+use super::QuietArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -15,6 +16,9 @@ pub struct ReliabilityArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Whether progress is told.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
     /// Write reliability.json and reliability.html into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

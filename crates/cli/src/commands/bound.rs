@@ -1,6 +1,7 @@
 //! `imbrex bound`.
 
 use super::stack::stack_with_settings;
+use super::telling::Telling;
 use super::workload::placed_trace;
 use crate::args::BoundArgs;
 use crate::caller::Caller;
@@ -44,7 +45,10 @@ pub fn run(args: &BoundArgs, caller: &Caller) -> Result<(), Failure> {
         drive_scale_option: Some("--drive-scale"),
     };
     let task = Task::new(&workload, args.seed, &case);
-    let mut bound = task.bound(&BoundOptions { cells: args.cells, is_drained: args.drained })?;
+    let options = BoundOptions { cells: args.cells, is_drained: args.drained };
+    let telling = Telling::new(args.quiet);
+    let mut bound = task.bound(&options, &|step| telling.step(step))?;
+    drop(telling);
     bound.commit = commit();
     match args.json {
         true => caller.emit(&format!("{}\n", json!(bound))),

@@ -2,6 +2,7 @@
 
 use super::console::emit;
 use super::page_file::DocumentFiles;
+use super::telling::Telling;
 use crate::args::ReliabilityArgs;
 use crate::failure::Failure;
 use imbrex_sim::reliability::{Input, study};
@@ -13,7 +14,9 @@ pub fn run(args: &ReliabilityArgs) -> Result<(), Failure> {
     input.runs = args.runs.unwrap_or(input.runs);
     let out = args.out.as_deref();
     let files = out.map(|folder| DocumentFiles::in_folder(folder, "reliability")).transpose()?;
-    let found = study(&input);
+    let telling = Telling::new(args.quiet);
+    let found = study(&input, &|step| telling.step(step));
+    drop(telling);
     let document = format!("{}\n", json!(found));
     if let Some(files) = files {
         let title = format!("Reliability of {}", args.file.display());

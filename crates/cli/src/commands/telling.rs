@@ -2,7 +2,7 @@
 
 use super::console::{complain, write_remark};
 use crate::args::QuietArgs;
-use imbrex_sim::progress::Step;
+use imbrex_sim::progress::{Event, PARTS, Step};
 use imbrex_traces::{ReadOptions, ReadWatch, TraceError, TraceReader};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs;
@@ -10,8 +10,8 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Before the first piece has ended nobody knows how long one takes.
-const AT_FIRST: &str = "  {bar:20} {pos} of {len}, {percent} %  {wide_msg}";
-const LATER: &str = "  {bar:20} {pos} of {len}, {percent} %, {eta} left  {wide_msg}";
+const AT_FIRST: &str = "  {bar:20} {prefix}, {percent} %  {wide_msg}";
+const LATER: &str = "  {bar:20} {prefix}, {percent} %, {eta} left  {wide_msg}";
 
 /// Of a file that is read.
 const OF_FILE: &str = "  {bar:20} {bytes} of {total_bytes} read, {percent} %, {eta} left";
@@ -50,48 +50,62 @@ impl Telling {
         }
     }
 
-    /// Opens a trace and tells, on a terminal, how much of its file was read until it is dropped. Of what is no file
-    /// nobody knows how long it is.
+    /// Opens a trace and tells, on a terminal, how much of its file was read until it is dropped.
     pub fn opened(
         args: QuietArgs,
         path: &str,
         options: ReadOptions,
     ) -> Result<(Telling, TraceReader), TraceError> {
+        let (telling, watch) = Telling::of_files(args, &[path.to_string()]);
+        let reader = imbrex_traces::open(path, &ReadOptions { watch, ..options })?;
+        Ok((telling, reader))
+    }
+
+    /// Tells, on a terminal, how much of some files its watch has heard of. Of what is no file nobody knows how
+    /// long it is.
+    pub fn of_files(args: QuietArgs, paths: &[String]) -> (Telling, Option<ReadWatch>) {
         let telling = Telling::of_small_pieces(args);
-        let length = fs::metadata(path).ok().filter(|found| found.is_file());
-        let watch = match (&telling.how, length) {
-            (How::Bar(bar), Some(found)) => {
+        let length = |path: &String| {
+            let found = fs::metadata(path).ok().filter(|found| found.is_file());
+            found.map(|found| found.len())
+        };
+        let watch = match (&telling.how, paths.iter().map(length).sum::<Option<u64>>()) {
+            (How::Bar(bar), Some(length)) => {
                 bar.set_style(style(OF_FILE));
-                bar.set_length(found.len());
+                bar.set_length(length);
                 let bar = bar.clone();
                 Some(ReadWatch::new(move |bytes| bar.inc(bytes)))
             }
             _ => None,
         };
-        let reader = imbrex_traces::open(path, &ReadOptions { watch, ..options })?;
-        Ok((telling, reader))
+        (telling, watch)
     }
 
-    /// Tells of the beginning of the work, or of a piece that has ended.
+    /// Tells of the beginning of the work, of a piece that has ended, and on a terminal of parts of one.
     pub fn step(&self, step: &Step<'_>) {
-        match (&self.how, step.name) {
-            (How::Quiet, _) => {}
-            (How::Lines, None) if step.done == 0 => {}
-            (How::Lines, None) => write_remark(&format!("  done before: {step}")),
-            (How::Lines, Some(_)) => write_remark(&format!("  done: {step}")),
-            (How::Bar(bar), None) => {
+        match (&self.how, step.event) {
+            (How::Quiet, _) | (How::Lines, Event::GoesOn) => {}
+            (How::Lines, Event::Begins) if step.done == 0 => {}
+            (How::Lines, Event::Begins) => write_remark(&format!("  done before: {step}")),
+            (How::Lines, Event::Ended(_)) => write_remark(&format!("  done: {step}")),
+            (How::Bar(bar), Event::Begins) => {
                 bar.set_style(style(AT_FIRST));
-                bar.set_position(step.done as u64);
-                bar.set_length(step.total as u64);
+                bar.set_position(position(step));
+                bar.set_length((step.total * PARTS) as u64);
+                bar.set_prefix(format!("{} of {}", step.done, step.total));
                 // What was done before took no time.
                 bar.reset_eta();
                 bar.enable_steady_tick(DRAWN_EVERY);
             }
-            (How::Bar(bar), Some(name)) => {
-                // Another thread may have told of a later piece already.
-                bar.set_position(bar.position().max(step.done as u64));
+            // Another thread may have told of a later piece or part already.
+            (How::Bar(bar), _) if position(step) < bar.position() => {}
+            (How::Bar(bar), event) => {
+                bar.set_position(position(step));
                 bar.set_style(style(LATER));
-                bar.set_message(name.to_string());
+                bar.set_prefix(format!("{} of {}", step.done, step.total));
+                if let Event::Ended(name) = event {
+                    bar.set_message(name.to_string());
+                }
             }
         }
     }
@@ -123,6 +137,11 @@ impl Drop for Telling {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Where the bar stands, in parts of pieces.
+fn position(step: &Step<'_>) -> u64 {
+    (step.done * PARTS + step.parts) as u64
 }
 
 fn bar() -> ProgressBar {

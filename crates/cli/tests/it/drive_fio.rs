@@ -26,7 +26,7 @@ fn a_job_runs_on_a_drive_and_leaves_its_logs() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = fio(folder.path(), READS, &["st5000as0011", "--scale", "64"]);
     assert!(output.status.success(), "{}", words(&output.stderr));
-    assert_eq!(words(&output.stderr), "");
+    assert_eq!(words(&output.stderr), "  done: 1 of 1: reads\n");
     let summary = words(&output.stdout);
     assert!(summary.starts_with("reads: (groupid=0, jobs=1): err= 0"), "{summary}");
     assert!(summary.contains("seed 1, scale 64"), "{summary}");

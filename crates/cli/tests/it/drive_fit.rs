@@ -44,7 +44,7 @@ fn the_jobs_of_the_page_give_back_the_drive_file() {
     for name in JOBS {
         let job = repository().join(format!("experiments/fit/{name}.fio"));
         let job = job.to_string_lossy();
-        imbrex(folder.path(), &["drive", "fio", DRIVE, &job]);
+        imbrex(folder.path(), &["drive", "fio", DRIVE, &job, "--quiet"]);
     }
     // The command of the page, word by word.
     let command = page.lines().find(|line| line.starts_with("imbrex drive fit "));

@@ -34,6 +34,33 @@ columns = "time=1:us,op=2:rw,off=3:bytes,len=4:bytes"
 "cache.capacity" = ["1MiB", "4MiB"]
 "#;
 
+/// An array for `reliability`.
+const ARRAY: &str = r#"
+[disk]
+capacity = "8 TB"
+mttf_h = 1000
+[repair]
+mean_h = 10
+[layout]
+kind = "raid4"
+homes = 3
+"#;
+
+/// Three jobs for `drive fio`.
+const JOBS: &str = "
+[global]
+filename=/dev/disk
+rw=randread
+direct=1
+[first]
+numjobs=2
+number_ios=100
+[second]
+stonewall
+runtime=1
+time_based
+";
+
 fn imbrex(folder: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_imbrex"));
     command.args(arguments.split(' ')).current_dir(folder).env("NO_COLOR", "1");
@@ -58,7 +85,19 @@ fn folder() -> tempfile::TempDir {
     fs::write(folder.path().join("small.toml"), EXPERIMENT).expect("a file");
     fs::write(folder.path().join("short.csv"), trace(4096)).expect("a file");
     fs::write(folder.path().join("last.csv"), trace(16384)).expect("a file");
+    fs::write(folder.path().join("array.toml"), ARRAY).expect("a file");
+    fs::write(folder.path().join("job.fio"), JOBS).expect("a file");
+    fs::write(folder.path().join("reads.log"), reads()).expect("a file");
     folder
+}
+
+/// A latency log of random reads.
+fn reads() -> String {
+    let line = |n: u64| {
+        let (latency_ns, place) = (5_000_000 + n * 9973 % 8_000_000, n * n * 7919 % 1_000_003);
+        format!("{n}, {latency_ns}, 0, 4096, {}\n", place << 20)
+    };
+    (0..4000).map(line).collect()
 }
 
 /// A trace whose requests are so many bytes apart.
@@ -312,6 +351,10 @@ fn quiet_says_nothing_but_errors() {
         "verdict synthetic:one-block/1000 --drive cmr-500gb-7200 --no-cache --quiet",
         "crashtest --stack lru-cmr --seeds 0..2 --points 5 --quiet",
         "drive bench barracuda-4lp --quick --quiet",
+        "bound synthetic:uniform-random-write/1000 --quiet",
+        "reliability array.toml --runs 100 --quiet",
+        "drive fio cmr-500gb-7200 job.fio --quiet",
+        "drive fit reads.log --quiet",
     ] {
         let output = output(folder, arguments);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -334,6 +377,9 @@ fn without_a_terminal_there_is_a_line_for_each_piece() {
         ),
         ("crashtest --stack lru-cmr --seeds 3..5 --points 5 --jobs 1", "2 of 2: seed 4"),
         ("drive bench barracuda-4lp --quick --jobs 1", "barracuda-4lp standard measurements"),
+        ("bound synthetic:uniform-random-write/1000", "4 of 4: least reads missed"),
+        ("reliability array.toml --runs 100", "3 of 3: 10 h, lives of shape 1.5"),
+        ("drive fio cmr-500gb-7200 job.fio", "3 of 3: second"),
     ] {
         let output = output(folder, arguments);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -7,6 +7,7 @@ use super::workload::NEVER;
 use crate::analysis::bound::{
     BlockWrites, BlockWritesBuilder, Cost, Limits, Lookup, WriteBound, read_misses, write_bound,
 };
+use crate::progress::{Pieces, Progress};
 use crate::replay::{ReplayError, place};
 use imbrex_core::cache::next_uses;
 use imbrex_core::map::BandTable;
@@ -133,19 +134,34 @@ struct Requests {
 }
 
 impl Task<'_> {
-    /// The bounds for the stack and the workload of the task.
+    /// The bounds for the stack and the workload of the task. `progress` hears of the requests that are read and of
+    /// each bound.
     ///
     /// # Errors
     /// When the stack or the trace is wrong, or no bound holds for the stack.
-    pub fn bound(&self, options: &BoundOptions) -> Result<Bound, RunError> {
+    pub fn bound(&self, options: &BoundOptions, progress: Progress<'_>) -> Result<Bound, RunError> {
         let bounded = self.bounded(&Footprints::default())?.map_err(|why| {
             let system = &self.case.config.name;
             ConfigError::words(format!("system `{system}`: {why}"))
         })?;
+        let pieces = Pieces::begin(progress, 0, if bounded.rewrites_whole_bands { 4 } else { 3 });
         let requests = self.requests(&bounded)?;
+        pieces.end("requests read");
         let limits = bounded.room.limits();
-        let bound =
-            |cost| write_bound(&requests.writes, limits, cost, options.is_drained, options.cells);
+        let bound = |cost, name| {
+            let (piece, BoundOptions { cells, is_drained }) = (pieces.piece(), *options);
+            let reached = |share| piece.reach(share);
+            let found = write_bound(&requests.writes, limits, cost, is_drained, cells, &reached);
+            piece.end(name);
+            found
+        };
+        let bands_rewritten = bound(Cost::Rewrites, "least rewrites of bands");
+        let whole_bands = bounded.rewrites_whole_bands;
+        let band_blocks_written =
+            whole_bands.then(|| bound(Cost::Blocks, "least blocks written home"));
+        let read_misses =
+            read_misses(&requests.lookups, &requests.lookup_ends, bounded.room.cache_blocks);
+        pieces.end("least reads missed");
         let bands = requests.writes.bands().iter().map(|band| {
             let extent = bounded.bands().extent_of(*band);
             (extent.start.0, extent.blocks.0)
@@ -162,15 +178,11 @@ impl Task<'_> {
             drained: options.is_drained,
             block_writes: requests.writes.len(),
             bands: bands.collect(),
-            bands_rewritten: bound(Cost::Rewrites),
-            band_blocks_written: bounded.rewrites_whole_bands.then(|| bound(Cost::Blocks)),
+            bands_rewritten,
+            band_blocks_written,
             reads: ReadBound {
                 read_blocks: requests.lookups.iter().filter(|it| it.is_read).count() as u64,
-                read_misses: read_misses(
-                    &requests.lookups,
-                    &requests.lookup_ends,
-                    bounded.room.cache_blocks,
-                ),
+                read_misses,
             },
         })
     }
@@ -179,7 +191,7 @@ impl Task<'_> {
     pub(super) fn rewrites_bound(&self, bounded: &Bounded, cells: u32) -> Result<u64, RunError> {
         let writes = self.requests(bounded)?.writes;
         let limits = bounded.room.limits();
-        Ok(write_bound(&writes, limits, Cost::Rewrites, false, cells).bound)
+        Ok(write_bound(&writes, limits, Cost::Rewrites, false, cells, &|_| {}).bound)
     }
 
     /// The sizes of the stack, as a run would have them; or in words why no bound holds for it.

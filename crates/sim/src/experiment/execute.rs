@@ -9,7 +9,7 @@ use super::kept::Wanted;
 use super::run::{Case, RunError, Task, report_of};
 use super::sweep::{Point, parameters};
 use super::tasks::{Watch, make_all};
-use super::workload::Workload;
+use super::workload::{NEVER, Workload};
 use imbrex_report::{FormTable, Report, Run, WorkloadKind};
 use imbrex_stack::{ConfigError, Setting, check_series};
 use serde::{Deserialize, Serialize};
@@ -258,7 +258,9 @@ pub fn execute(
         return Err(error);
     }
     let ended = Ended { index_of, results };
-    of_each().map(|(experiment, prepared)| outcome_of(experiment, prepared, &ended)).collect()
+    of_each()
+        .map(|(experiment, prepared)| outcome_of(experiment, prepared, &ended, &footprints))
+        .collect()
 }
 
 /// The names under which finished work is kept; none of work that is not.
@@ -273,6 +275,7 @@ fn outcome_of(
     experiment: &Experiment,
     prepared: &Prepared,
     ended: &Ended,
+    footprints: &Footprints,
 ) -> Result<Outcome, RunError> {
     let (mut workloads, mut left) = (Vec::new(), Vec::new());
     for (config, of) in prepared.workloads_of(experiment) {
@@ -281,7 +284,7 @@ fn outcome_of(
         for work in of.work(experiment, prepared.seed) {
             match (ended.of(&work), &work) {
                 (Ok(Done::Run(run)), Work::Run(task)) => {
-                    runs.push(with_parameters(&run.0, task.case, &run.1));
+                    runs.push(task.own(run, footprints)?);
                 }
                 (Ok(Done::Look(look)), _) => {
                     seen = Some((look.kind, Found::Trace(look.values.clone())));
@@ -374,9 +377,11 @@ fn prepare(
     Ok(Prepared { seed: seed.unwrap_or(experiment.seed), workloads, form })
 }
 
-/// All that a run depends on.
+/// All that a run depends on. It is the same for a key that is stated and one that is left out, where both mean the
+/// same.
 fn key_of(task: &Task<'_>) -> String {
-    let config = serde_json::to_string(&task.case.config).expect("settings have only string keys");
+    let config = task.case.config.without_stated_defaults();
+    let config = serde_json::to_string(&config).expect("settings have only string keys");
     format!(
         "{:?} {} {:?} {:?} {:?} {config}",
         task.workload,
@@ -393,12 +398,20 @@ fn key_of(task: &Task<'_>) -> String {
     )
 }
 
-fn with_parameters(
-    run: &Run,
-    case: &Case,
-    source: &imbrex_report::Workload,
-) -> (Run, imbrex_report::Workload) {
-    let mut run = run.clone();
-    run.parameters.clone_from(&case.parameters);
-    (run, source.clone())
+impl Task<'_> {
+    /// What came of a run that is also this one, as this one's file states it.
+    fn own(
+        &self,
+        (run, source): &(Run, imbrex_report::Workload),
+        footprints: &Footprints,
+    ) -> Result<(Run, imbrex_report::Workload), RunError> {
+        let mut run = run.clone();
+        run.parameters.clone_from(&self.case.parameters);
+        let stated = serde_json::to_value(&self.case.config);
+        if run.configuration != stated.expect("settings have only string keys") {
+            let (_, _, built) = self.build(&self.options(), footprints, &NEVER)?;
+            built.describe.tell_keys(&mut run);
+        }
+        Ok((run, source.clone()))
+    }
 }

@@ -156,6 +156,18 @@ impl<'a> Loop<'a> {
         self.issued.iter().map(|(ios, _)| ios).sum()
     }
 
+    /// Which share of its time, its bytes or its requests has passed, whichever is most.
+    pub fn share(&self, now: Instant) -> f64 {
+        let part = |of: u64, all: u64| of as f64 / all.max(1) as f64;
+        let issued_bytes: u64 = self.issued.iter().map(|(_, bytes)| bytes).sum();
+        let of_limits =
+            part(issued_bytes, self.bytes_max).max(part(self.issued_ios(), self.ios_max));
+        match self.ends {
+            Some(ends) => of_limits.max(part(now.since(self.starts).0, ends.since(self.starts).0)),
+            None => of_limits,
+        }
+    }
+
     pub fn step(&mut self, now: Instant) -> Step {
         if !self.measuring {
             self.begin_measuring(now);

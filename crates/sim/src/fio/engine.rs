@@ -5,6 +5,7 @@ use super::job::{Direction, Job, Mix};
 use super::offsets::Place;
 use super::outcome::JobOutcome;
 use super::zoned::{Admission, Zones};
+use crate::progress::{Piece, Pieces};
 use imbrex_core::buffer::{BufferSlice, Buffers};
 use imbrex_core::engine::Frontend;
 use imbrex_core::extent::Extent;
@@ -58,6 +59,8 @@ pub(super) enum What {
 /// Runs the clones of a group.
 pub(super) struct Jobs<'a> {
     loops: Vec<Loop<'a>>,
+    /// One for each clone, until it is over.
+    pieces: Vec<Option<Piece<'a>>>,
     /// Of a device that has any.
     zones: Option<&'a mut Zones>,
     /// Clones that wait for an answer in a zone.
@@ -74,9 +77,16 @@ pub(super) struct Jobs<'a> {
 }
 
 impl<'a> Jobs<'a> {
-    pub fn new(clones: &'a [Clone<'a>], zones: Option<&'a mut Zones>, now: Instant) -> Jobs<'a> {
+    /// Each clone is a piece for those who hear of `pieces`.
+    pub fn new(
+        clones: &'a [Clone<'a>],
+        zones: Option<&'a mut Zones>,
+        pieces: &'a Pieces<'a>,
+        now: Instant,
+    ) -> Jobs<'a> {
         let mut jobs = Jobs {
             loops: clones.iter().map(|clone| Loop::new(clone, now)).collect(),
+            pieces: clones.iter().map(|_| Some(pieces.piece())).collect(),
             zones,
             blocked: VecDeque::new(),
             slots: Slab::default(),
@@ -119,6 +129,9 @@ impl<'a> Jobs<'a> {
             Step::Blocked => {}
             Step::Over => {
                 each.end(now);
+                if let Some(piece) = self.pieces[index as usize].take() {
+                    piece.end(&each.job.name);
+                }
                 self.live -= 1;
                 self.ended = now;
                 if each.job.exit_all {
@@ -285,7 +298,11 @@ impl Frontend for Jobs<'_> {
         if self.slots.is_empty() {
             self.busy += now.since(self.busy_since);
         }
-        self.loops[entry.owner as usize].done(now, &entry, completion.result);
+        let each = &mut self.loops[entry.owner as usize];
+        each.done(now, &entry, completion.result);
+        if let Some(piece) = &self.pieces[entry.owner as usize] {
+            piece.reach(each.share(now));
+        }
         if self.zones.is_some() {
             self.unblock(entry.owner, entry.zone, now);
         }

@@ -5,6 +5,7 @@ use super::engine::{Jobs, in_flight_max, writes};
 use super::job::{IN_FLIGHT_MAX, Job, JobError};
 use super::outcome::Outcome;
 use super::zoned::{self, Zones};
+use crate::progress::{Pieces, Progress};
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::{Engine, Frontend};
@@ -172,6 +173,18 @@ impl Session {
     /// When a job does not fit the device; nothing has run then. An error of the device is in the
     /// outcome of its job.
     pub fn run(&mut self, jobs: &[Job]) -> Result<Outcome, SessionError> {
+        self.run_watched(jobs, &|_| {})
+    }
+
+    /// The same for somebody who hears of every job that ends, each of its clones.
+    ///
+    /// # Errors
+    /// As [`run`](Session::run).
+    pub fn run_watched(
+        &mut self,
+        jobs: &[Job],
+        progress: Progress<'_>,
+    ) -> Result<Outcome, SessionError> {
         let device_bytes = self.device_bytes();
         for job in jobs {
             job.check(device_bytes)?;
@@ -194,9 +207,10 @@ impl Session {
         let started = self.now();
         let mut outcome =
             Outcome { jobs: Vec::new(), started, ended: started, busy: Duration::ZERO };
+        let pieces = Pieces::begin(progress, 0, walls.iter().map(Vec::len).sum());
         for wall in &walls {
             let now = self.now();
-            let mut running = Jobs::new(wall, self.zones.as_mut(), now);
+            let mut running = Jobs::new(wall, self.zones.as_mut(), &pieces, now);
             self.engine.run_frontend(&mut self.clock, &mut running);
             outcome.ended = running.ended;
             outcome.busy += running.busy;

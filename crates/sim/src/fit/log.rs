@@ -1,6 +1,9 @@
 //! fio's latency logs.
 
 use super::FitError;
+use imbrex_traces::ReadWatch;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 
 /// Requests up to this length cost a seek and a turn, not a transfer.
 const SMALL_BYTES_MAX: u64 = 64 << 10;
@@ -43,14 +46,18 @@ pub enum Role {
 }
 
 impl Log {
-    /// Reads a file.
+    /// Reads a file. `watch` hears how much of it.
     ///
     /// # Errors
     /// When it cannot be read or a line is not one of a latency log with offsets.
-    pub fn open(path: &str) -> Result<Log, FitError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| FitError::Read { path: path.to_string(), error })?;
-        Log::parse(path, &text)
+    pub fn open(path: &str, watch: Option<&ReadWatch>) -> Result<Log, FitError> {
+        let file = File::open(path);
+        let file = file.map_err(|error| FitError::Read { path: path.to_string(), error })?;
+        let file: Box<dyn Read> = match watch {
+            Some(watch) => Box::new(watch.watched(file)),
+            None => Box::new(file),
+        };
+        Log::read(path, BufReader::new(file))
     }
 
     /// Reads text that came from `path`.
@@ -58,12 +65,17 @@ impl Log {
     /// # Errors
     /// As [`open`](Log::open).
     pub fn parse(path: &str, text: &str) -> Result<Log, FitError> {
+        Log::read(path, text.as_bytes())
+    }
+
+    fn read(path: &str, from: impl BufRead) -> Result<Log, FitError> {
         let mut entries = Vec::new();
-        for (index, line) in text.lines().enumerate() {
+        for (index, line) in from.lines().enumerate() {
+            let line = line.map_err(|error| FitError::Read { path: path.to_string(), error })?;
             if line.trim().is_empty() {
                 continue;
             }
-            let entry = entry_of(line).ok_or_else(|| FitError::Line {
+            let entry = entry_of(&line).ok_or_else(|| FitError::Line {
                 path: path.to_string(),
                 line: index + 1,
                 text: line.chars().take(80).collect(),

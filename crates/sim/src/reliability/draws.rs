@@ -1,6 +1,7 @@
 //! Many runs, on all processors. The sums are the same however many there are.
 
 use super::monte_carlo::{Drawing, Model, Outcome};
+use crate::progress::Piece;
 use imbrex_core::rng::Rng;
 use serde::Serialize;
 use std::sync::Mutex;
@@ -125,10 +126,26 @@ pub struct Plan {
     pub mttf_h: f64,
 }
 
-/// Draws runs of a model.
-pub fn draw(model: &Model, shape: f64, plan: &Plan) -> Drawn {
+/// Runs that are drawn together, one time after another: nobody knows how often, so each time takes half of what
+/// is left of the piece.
+struct Times<'a> {
+    piece: &'a Piece<'a>,
+    left: f64,
+}
+
+impl Times<'_> {
+    fn draw_all(&mut self, model: &Model, until_h: f64, copies: u32, plan: &Plan) -> Sums {
+        let (before, all) = (1.0 - self.left, self.left / 2.0);
+        self.left -= all;
+        draw_all(model, until_h, copies, plan, &|share| self.piece.reach(before + share * all))
+    }
+}
+
+/// Draws runs of a model. The piece is told how many are drawn.
+pub fn draw(model: &Model, shape: f64, plan: &Plan, piece: &Piece<'_>) -> Drawn {
+    let mut times = Times { piece, left: 1.0 };
     let failures_per_h = f64::from(model.layout.disks()) / plan.mttf_h;
-    let (mut copies, mut sums) = (PLAIN, draw_all(model, plan.until_h, PLAIN, plan));
+    let (mut copies, mut sums) = (PLAIN, times.draw_all(model, plan.until_h, PLAIN, plan));
     let levels = model.layout.tolerance();
     if sums.seen < LOSSES_MIN && levels > 0 {
         let failures = plan.runs as f64 * failures_per_h * plan.until_h;
@@ -142,7 +159,7 @@ pub fn draw(model: &Model, shape: f64, plan: &Plan) -> Drawn {
                 break;
             }
             copies = wanted;
-            sums = draw_all(model, plan.until_h, copies, plan);
+            sums = times.draw_all(model, plan.until_h, copies, plan);
             if sums.seen >= LOSSES_MIN {
                 break;
             }
@@ -151,7 +168,7 @@ pub fn draw(model: &Model, shape: f64, plan: &Plan) -> Drawn {
     }
     let events = 2.0 * plan.runs as f64 * failures_per_h * plan.about_h;
     let to_loss = match events <= EVENTS_MAX {
-        true => Some(draw_all(model, f64::INFINITY, PLAIN, plan)),
+        true => Some(times.draw_all(model, f64::INFINITY, PLAIN, plan)),
         false => None,
     };
     Drawn {
@@ -167,7 +184,14 @@ pub fn draw(model: &Model, shape: f64, plan: &Plan) -> Drawn {
     }
 }
 
-fn draw_all(model: &Model, until_h: f64, copies: u32, plan: &Plan) -> Sums {
+/// `reached` hears which share is drawn.
+fn draw_all(
+    model: &Model,
+    until_h: f64,
+    copies: u32,
+    plan: &Plan,
+    reached: &(dyn Fn(f64) + Sync),
+) -> Sums {
     let drawing = Drawing::new(model, until_h, copies);
     let chunk_runs = CHUNK_MIN.max(plan.runs.div_ceil(CHUNKS_MAX));
     let chunks = plan.runs.div_ceil(chunk_runs);
@@ -182,7 +206,9 @@ fn draw_all(model: &Model, until_h: f64, copies: u32, plan: &Plan) -> Sums {
             for run in chunk * chunk_runs..plan.runs.min((chunk + 1) * chunk_runs) {
                 sums.add(&drawing.run(&mut Rng::new(plan.seed, run)));
             }
-            done.lock().expect("nobody panics").push((chunk, sums));
+            let mut done = done.lock().expect("nobody panics");
+            done.push((chunk, sums));
+            reached(done.len() as f64 / chunks as f64);
         }
     };
     std::thread::scope(|scope| {

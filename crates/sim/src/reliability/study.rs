@@ -8,6 +8,7 @@ use super::lives::{Lives, Repairs};
 use super::markov::{Chain, Rates};
 use super::monte_carlo::Model;
 use crate::analysis::array_forms;
+use crate::progress::{Pieces, Progress};
 use serde::Serialize;
 
 /// Shapes of lives that are always drawn, so that one sees what the exponential one hides.
@@ -105,9 +106,12 @@ pub struct LossBy {
 /// Points of a curve of losses.
 const POINTS: u32 = 20;
 
-/// Computes everything that a file asks for.
-pub fn study(input: &Input) -> Reliability {
+/// Computes everything that a file asks for. `progress` hears of each shape of lives that was drawn.
+pub fn study(input: &Input, progress: Progress<'_>) -> Reliability {
     let layout = &input.layout;
+    let shapes = shapes(input);
+    let pieces = Pieces::begin(progress, 0, input.repairs.len() * shapes.len());
+    let case = |repair| case(input, repair, &shapes, &pieces);
     Reliability {
         kind: layout.kind.word(),
         disks: layout.disks(),
@@ -118,7 +122,7 @@ pub fn study(input: &Input) -> Reliability {
         years: input.years,
         volumes_harmed: layout.volumes_harmed(),
         space: space(input),
-        cases: input.repairs.iter().map(|repair| case(input, repair)).collect(),
+        cases: input.repairs.iter().map(case).collect(),
     }
 }
 
@@ -136,7 +140,17 @@ fn space(input: &Input) -> Space {
     }
 }
 
-fn case(input: &Input, repair: &RepairCase) -> Case {
+/// Shapes of lives that are drawn.
+fn shapes(input: &Input) -> Vec<f64> {
+    let mut shapes = SHAPES.to_vec();
+    if !shapes.contains(&input.shape) {
+        shapes.push(input.shape);
+        shapes.sort_by(f64::total_cmp);
+    }
+    shapes
+}
+
+fn case(input: &Input, repair: &RepairCase, shapes: &[f64], pieces: &Pieces<'_>) -> Case {
     let layout = &input.layout;
     let last = layout.disks() as usize - 1;
     let read_errors: Vec<f64> = (0..=last).map(|disk| input.read_error(disk)).collect();
@@ -153,12 +167,7 @@ fn case(input: &Input, repair: &RepairCase) -> Case {
         true => Repairs::Measured(repair.mean_h),
         false => Repairs::Exponential(repair.mean_h),
     };
-    let mut shapes = SHAPES.to_vec();
-    if !shapes.contains(&input.shape) {
-        shapes.push(input.shape);
-        shapes.sort_by(f64::total_cmp);
-    }
-    let drawn = shapes.into_iter().map(|shape| {
+    let drawn = shapes.iter().map(|&shape| {
         let model = Model {
             layout: *layout,
             capacity_bytes: input.capacity_bytes,
@@ -174,7 +183,10 @@ fn case(input: &Input, repair: &RepairCase) -> Case {
             about_h: missing_disks.mean_h,
             mttf_h: input.mttf_h,
         };
-        draw(&model, shape, &plan)
+        let piece = pieces.piece();
+        let drawn = draw(&model, shape, &plan, &piece);
+        piece.end(&format!("{}, lives of shape {shape}", repair.name));
+        drawn
     });
     let drawn = drawn.collect();
     let is_chain = layout.kind == Kind::Chain;

@@ -2,7 +2,10 @@
 
 use imbrex_sim::basis::Basis;
 use imbrex_sim::experiment::{Experiment, Found, Outcome, Row, Watch, execute, figures, points};
+use imbrex_sim::progress::Step;
+use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Mutex;
 
 /// Two systems on a small load, swept over two keys.
 const SWEPT: &str = r#"
@@ -61,6 +64,36 @@ fn every_combination_of_a_sweep_comes_once_the_first_key_slowest() {
     let expected =
         ["\"4MiB\" \"2MiB\"", "\"4MiB\" \"20MiB\"", "\"1MiB\" \"2MiB\"", "\"1MiB\" \"20MiB\""];
     assert_eq!(texts, expected);
+}
+
+/// Each has its keys in its report as its file states them.
+#[test]
+fn runs_that_differ_in_a_stated_default_are_made_once() {
+    let with = |rotation: &str| {
+        let head = "name = \"it\"\ntitle = \"a test\"\nsystems = [\"hwsr\"]\n\
+                    [workload]\npath = \"synthetic:uniform-random-write\"\nscale = 1000\n\
+                    [set]\n\"buffer.capacity\" = \"0\"\n\"cache.capacity\" = \"0\"\n";
+        parse(&format!("{head}{rotation}"))
+    };
+    let experiments = [r#""disk.rotation" = "on""#, "", r#""disk.rotation" = "off""#].map(with);
+    let told = Mutex::new(0);
+    let progress = |step: &Step<'_>| *told.lock().expect("nobody panics") = step.total;
+    let watch = Watch::to_the_end(&progress);
+    let outcomes = execute(&experiments, &[], None, 1, &watch).expect("they run");
+    assert_eq!(*told.lock().expect("nobody panics"), 2);
+    let runs = outcomes.iter().map(|outcome| match &outcome.workloads[0].found {
+        Found::Runs(report) => &report.runs[0],
+        Found::Trace(_) | Found::Form(_) => panic!("stacks were run"),
+    });
+    let runs: Vec<_> = runs.collect();
+    for (run, expected) in runs.iter().zip([json!("on"), Value::Null, json!("off")]) {
+        assert_eq!(run.resolved["disk"]["rotation"], expected);
+        let nodes = run.configuration["node"].as_array().expect("nodes");
+        let disk = nodes.iter().find(|node| node["name"] == "disk").expect("a disk");
+        assert_eq!(disk["rotation"], expected);
+    }
+    assert_eq!(runs[0].costs.finish_s, runs[1].costs.finish_s);
+    assert_ne!(runs[0].costs.finish_s, runs[2].costs.finish_s);
 }
 
 #[test]

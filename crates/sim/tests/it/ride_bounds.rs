@@ -135,7 +135,7 @@ fn bound(config: StackConfig) -> Result<Bound, RunError> {
     let workload = workload("synthetic:uniform-random-write/1000");
     let case = case(config);
     let task = Task::new(&workload, 1, &case);
-    task.bound(&BoundOptions { cells: 32, is_drained: false })
+    task.bound(&BoundOptions { cells: 32, is_drained: false }, &|_| {})
 }
 
 #[test]

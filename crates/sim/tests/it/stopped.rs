@@ -1,7 +1,7 @@
 //! Experiments that are stopped before their end.
 
 use imbrex_sim::experiment::{Experiment, Found, Outcome, Watch, execute};
-use imbrex_sim::progress::Step;
+use imbrex_sim::progress::{Event, Step};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ fn all_stopped_after(runs: usize, experiments: &[&str]) -> (Vec<String>, Vec<Out
     let experiments = experiments.expect("they are right");
     let (told, stop) = (Mutex::new(Vec::new()), AtomicBool::new(runs == 0));
     let progress = |step: &Step<'_>| {
-        if step.name.is_none() {
+        if step.event == Event::Begins {
             return;
         }
         let mut told = told.lock().expect("no holder panics");
@@ -237,7 +237,7 @@ fn what_is_under_way_is_given_up() {
         let experiment = Experiment::parse("test.toml", &text, Path::new(""));
         let experiment = experiment.expect("it is right");
         let stop = AtomicBool::new(false);
-        let progress = |step: &Step<'_>| assert_eq!(step.name, None);
+        let progress = |step: &Step<'_>| assert_eq!(step.event, Event::Begins);
         let watch = Watch { progress: &progress, stop: &stop, finished: None };
         let started = Instant::now();
         let outcomes = std::thread::scope(|scope| {

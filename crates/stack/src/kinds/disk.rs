@@ -6,8 +6,8 @@ use super::ports::PortNodes;
 use super::reported::Rows;
 use super::slice::use_of;
 use super::{
-    Asked, Below, Body, Keeps, Kind, Known, Node, Offer, OnDisk, Part, Planned, Reported, World,
-    Writer, wrong,
+    Asked, Below, Body, Keeps, Kind, Known, Node, NodeConfig, Offer, OnDisk, Part, Planned,
+    Reported, World, Writer, wrong,
 };
 use crate::config::ConfigError;
 use crate::measured::Measured;
@@ -119,6 +119,15 @@ const HOME_WRITES: TableOfKind = TableOfKind {
         Column::new("written_mib_per_s", "MiB/s", "Written to home bands, by whatever cause."),
     ],
 };
+
+impl NodeConfig {
+    /// Forgets keys that say what a simulation does without them too.
+    pub(crate) fn forget_stated_defaults(&mut self) {
+        if let NodeConfig::Disk(disk) = self {
+            disk.rotation = disk.rotation.filter(|rotation| *rotation != Word(OnOff::On));
+        }
+    }
+}
 
 impl Node for DiskConfig {
     fn name(&self) -> &str {

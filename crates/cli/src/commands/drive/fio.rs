@@ -4,6 +4,7 @@ use crate::args::FioArgs;
 use crate::commands::console::emit;
 use crate::commands::outputs::check_file_in_place;
 use crate::commands::stack::{check_nodes, settings};
+use crate::commands::telling::Telling;
 use crate::failure::Failure;
 use imbrex_drives::quantity::parse_size;
 use imbrex_drives::toml_error::read_text;
@@ -25,12 +26,15 @@ pub fn run(args: &FioArgs) -> Result<(), Failure> {
     options.size_bytes = args.size.as_deref().map(parse_size).transpose()?;
     let device_bytes = Plan::new(&config, &options)?.blocks().bytes();
     let jobs = JobFile::parse(&file, &text, device_bytes)?;
+    let telling = Telling::new(args.quiet);
     for note in &jobs.notes {
-        eprintln!("imbrex: {file}: {note}");
+        telling.remark(&format!("imbrex: {file}: {note}"));
     }
     check_logs(&jobs)?;
     let mut session = Session::open(&config, &options, &jobs.jobs)?;
-    let outcome = session.run(&jobs.jobs).map_err(|error| format!("{file}: {error}"))?;
+    let outcome = session.run_watched(&jobs.jobs, &|step| telling.step(step));
+    drop(telling);
+    let outcome = outcome.map_err(|error| format!("{file}: {error}"))?;
     for job in outcome.jobs.iter().filter(|job| job.ran_out_of_zones) {
         let name = &job.name;
         eprintln!(

@@ -2,6 +2,7 @@
 
 use crate::args::FitArgs;
 use crate::commands::console::emit;
+use crate::commands::telling::Telling;
 use crate::failure::{Failure, usage};
 use imbrex_drives::quantity::Size;
 use imbrex_sim::fit::{Fitted, Log, fit};
@@ -16,8 +17,11 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         }
         None => None,
     };
-    let logs = args.logs.iter().map(|path| Log::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let (telling, watch) = Telling::of_files(args.quiet, &args.logs);
+    let logs = args.logs.iter().map(|path| Log::open(path, watch.as_ref()));
+    let logs = logs.collect::<Result<Vec<_>, _>>()?;
     let fitted: Fitted = fit(&logs, capacity)?;
+    drop(telling);
     match args.json {
         true => emit(&format!("{}\n", serde_json::to_string(&fitted)?)),
         false => emit(&fitted.to_toml()),

@@ -6,7 +6,7 @@ use crate::commands::telling::Telling;
 use crate::commit::commit;
 use crate::failure::Failure;
 use imbrex_sim::experiment::{FinishedRuns, Outcome};
-use imbrex_sim::progress::Step;
+use imbrex_sim::progress::{Event, Step};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,7 +32,7 @@ impl Keeping {
 
     /// Says at the beginning what was found, and later why runs cannot be kept, once.
     pub fn tell(&self, step: &Step<'_>, telling: &Telling) {
-        if step.name.is_none() {
+        if step.event == Event::Begins {
             self.tell_what_was_found(step, telling);
         }
         if let Some(refused) = self.runs.refused()

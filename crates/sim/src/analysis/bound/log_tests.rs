@@ -133,7 +133,7 @@ impl Disk {
             writes.write(*request);
         }
         let limits = Limits { room: u64::from(self.cache_blocks + self.log_blocks), merged_max };
-        write_bound(&writes.finish(), limits, cost, is_drained, cells)
+        write_bound(&writes.finish(), limits, cost, is_drained, cells, &|_| {})
     }
 }
 

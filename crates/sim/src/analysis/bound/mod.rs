@@ -80,13 +80,14 @@ pub struct Limits {
 }
 
 /// A lower bound on what rewrites cost within these limits. With `is_drained` what is held at the end must
-/// be rewritten too.
+/// be rewritten too. `reached` hears which share of the work is done.
 pub fn write_bound(
     writes: &BlockWrites,
     limits: Limits,
     cost: Cost,
     is_drained: bool,
     cells: u32,
+    reached: &(dyn Fn(f64) + Sync),
 ) -> WriteBound {
     let costs = match cost {
         Cost::Rewrites => vec![1; writes.bands().len()],
@@ -99,7 +100,7 @@ pub fn write_bound(
         costs: &costs,
         is_drained,
     };
-    let priced = raise_prices(&problem, cells.clamp(1, CELLS_MAX));
+    let priced = raise_prices(&problem, cells.clamp(1, CELLS_MAX), reached);
     let windows = best_windows(&problem);
     let (of_prices, of_windows) = (priced.bound(), windows.iter().map(|it| it.cost).sum());
     WriteBound {

@@ -66,17 +66,22 @@ impl Problem<'_> {
 
 /// The best prices found for at most `cells` cells. They are looked for as if a rewrite cleaned everything,
 /// and, where the limit makes a difference, a second time with it. Both count with the limit: at equal
-/// prices it only raises the bound, but on the way to high prices it may lead astray.
-pub(super) fn raise_prices(problem: &Problem<'_>, cells: u32) -> Priced {
+/// prices it only raises the bound, but on the way to high prices it may lead astray. `reached` hears which share of
+/// the work is done, of two searches the longer one.
+pub(super) fn raise_prices(
+    problem: &Problem<'_>,
+    cells: u32,
+    reached: &(dyn Fn(f64) + Sync),
+) -> Priced {
     let rewrites = problem.writes.len() / problem.merged_max + u64::from(cells) + 2;
     let unit = unit_of(problem.costs, rewrites);
     let unlimited = Problem { merged_max: u64::MAX, ..*problem };
     if !problem.is_limited() {
-        return search(&unlimited, unit, cells);
+        return search(&unlimited, unit, cells, reached);
     }
     let (limited, mut other) = std::thread::scope(|scope| {
-        let other = scope.spawn(|| search(&unlimited, unit, cells));
-        let limited = search(problem, unit, cells);
+        let other = scope.spawn(|| search(&unlimited, unit, cells, &|_| {}));
+        let limited = search(problem, unit, cells, reached);
         (limited, other.join().expect("a search does not panic"))
     });
     other.value = Search::new(problem, unit, other.ends.clone()).answer(&other.prices).value;
@@ -86,25 +91,33 @@ pub(super) fn raise_prices(problem: &Problem<'_>, cells: u32) -> Priced {
     }
 }
 
-fn search(problem: &Problem<'_>, unit: u64, cells: u32) -> Priced {
-    let mut count = CELLS_FIRST.min(cells);
+/// Numbers of cells of the searches, the last of which has `cells`.
+fn counts_to(cells: u32) -> Vec<u32> {
+    let next = |count: &u32| (*count < cells).then(|| count.saturating_mul(FINER).min(cells));
+    std::iter::successors(Some(CELLS_FIRST.min(cells)), next).collect()
+}
+
+fn search(problem: &Problem<'_>, unit: u64, cells: u32, reached: &dyn Fn(f64)) -> Priced {
+    let counts = counts_to(cells);
+    // A step takes about as long as there are cells.
+    let all: f64 = counts.iter().map(|count| f64::from(*count)).sum();
+    let mut before = 0.0;
     let mut best: Option<Priced> = None;
-    loop {
+    for count in counts {
         let search = Search::new(problem, unit, problem.writes.cell_ends(count));
         let start = match &best {
             None => search.simple_prices(),
             Some(coarse) => search.spread(coarse),
         };
-        let found = search.climb(start);
+        let of_all = f64::from(count) / all;
+        let found = search.climb(start, &|share| reached(before + share * of_all));
+        before += of_all;
         // Finer cells hold the coarse prices too, but rounding moves their ends.
         if best.as_ref().is_none_or(|best| found.value >= best.value) {
             best = Some(found);
         }
-        if count == cells {
-            return best.expect("there was a search");
-        }
-        count = count.saturating_mul(FINER).min(cells);
     }
+    best.expect("there was a search")
 }
 
 /// Units in a cost of 1, so many that rounding does not matter and so few that no schedule with so many
@@ -198,15 +211,16 @@ impl<'a> Search<'a> {
     }
 
     /// Raises the bound by steps along its subgradient, each as long as would reach the aim if the
-    /// bound were a plane (Polyak).
-    fn climb(&self, start: Vec<u64>) -> Priced {
+    /// bound were a plane (Polyak). `reached` hears which share of the steps is done.
+    fn climb(&self, start: Vec<u64>, reached: &dyn Fn(f64)) -> Priced {
         let mut best_prices = start;
         let mut answer = self.answer(&best_prices);
         let mut best = answer.value;
         let mut prices: Vec<f64> = best_prices.iter().map(|it| *it as f64).collect();
         let highest = self.highest() as f64;
         let (mut aim, mut patience) = (AIM, STEPS_PATIENT);
-        for _ in 0..STEPS {
+        for done in 0..STEPS {
+            reached(f64::from(done) / f64::from(STEPS));
             let squares: f64 = answer.excess.iter().map(|it| (*it as f64).powi(2)).sum();
             if squares == 0.0 || aim < AIM_LEAST {
                 break;

@@ -42,7 +42,7 @@ impl Small {
 
     fn bound(&self, cost: Cost, is_drained: bool, cells: u32) -> WriteBound {
         let limits = Limits { room: self.room, merged_max: u64::MAX };
-        write_bound(&self.writes(), limits, cost, is_drained, cells)
+        write_bound(&self.writes(), limits, cost, is_drained, cells, &|_| {})
     }
 
     fn cost_of(&self, band: usize, cost: Cost) -> u64 {
@@ -214,7 +214,7 @@ fn no_bound_exceeds_what_policies_do() {
         let small = Small::random(&mut rng, 12, 30, 400);
         let limits =
             Limits { room: small.room / 2 + small.log_blocks(), merged_max: small.log_blocks() };
-        let found = write_bound(&small.writes(), limits, Cost::Rewrites, false, 64).bound;
+        let found = write_bound(&small.writes(), limits, Cost::Rewrites, false, 64, &|_| {}).bound;
         for victims in [Victims::Oldest, Victims::BandOfOldest, Victims::Rider, Victims::LastUsed] {
             let rewrites = small.simulated(victims);
             assert!(found <= rewrites, "case {case}, {victims:?}: {found} > {rewrites}");
@@ -248,7 +248,8 @@ fn the_bound_follows_from_the_prices_alone() {
         let merged_max = [1, 2, 3, 5, 8, u64::MAX][rng.below(6) as usize];
         let limits = Limits { room: small.room, merged_max };
         for is_drained in [false, true] {
-            let found = write_bound(&small.writes(), limits, Cost::Rewrites, is_drained, 16);
+            let found =
+                write_bound(&small.writes(), limits, Cost::Rewrites, is_drained, 16, &|_| {});
             let prices = found.prices;
             let value = dual_value(&small, merged_max, &prices, is_drained);
             let unit = i128::from(prices.unit);
@@ -381,7 +382,7 @@ fn blocks_that_are_trimmed_do_not_count() {
     assert_eq!(writes.cell_ends(8), [1, 2]);
     let bound = |room| {
         let limits = Limits { room, merged_max: 9 };
-        write_bound(&writes, limits, Cost::Rewrites, false, 8).bound
+        write_bound(&writes, limits, Cost::Rewrites, false, 8, &|_| {}).bound
     };
     assert_eq!((bound(0), bound(1)), (2, 1));
 }
@@ -391,7 +392,7 @@ fn nothing_written_needs_no_rewrite() {
     let writes = BlockWritesBuilder::new(&BandTable::new([BlockCount(4)])).finish();
     assert!(writes.is_empty());
     let limits = Limits { room: 0, merged_max: 1 };
-    assert_eq!(write_bound(&writes, limits, Cost::Rewrites, true, 8).bound, 0);
+    assert_eq!(write_bound(&writes, limits, Cost::Rewrites, true, 8, &|_| {}).bound, 0);
 }
 
 /// Looks up blocks in their order, some as reads.
