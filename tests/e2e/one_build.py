@@ -14,7 +14,7 @@ def crates(edges, *packages):
     """Every crate below these packages by these kinds of dependencies, with its features."""
     command = [CARGO, "tree", "--locked", "--offline", *packages, "--edges", edges, "--prefix", "none", "--no-dedupe", "--format",
                "{p} {f}"]
-    return set(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines())
+    return set(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")) - {""}
 
 
 ALL = ("--workspace", "--exclude", "imbrex-python")
