@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -225,11 +226,12 @@ def check_the_program_in_the_wheel():
     for words in (("compare",), ("compare", "--trace", "nowhere.csv"), ("check", "--nothing"), ("systems", "--show", "nothing")):
         binary, console = shell(*words), shell(*words, program=CONSOLE)
         assert (console.returncode, console.stderr) == (binary.returncode, binary.stderr), words
-    process = subprocess.Popen([CONSOLE, "compare", "--trace", "synthetic:wdev-like", "--repeat", "40", "--jobs", "1"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(2)
-    process.send_signal(2)
-    assert process.wait(60) == 130 and "stopp" in process.stderr.read()
+    words = [CONSOLE, "compare", "--trace", "synthetic:wdev-like", "--repeat", "40", "--jobs", "1"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130 and "stopp" in said, said
 
 
 def blocks(text):
@@ -237,7 +239,7 @@ def blocks(text):
 
 
 def check_the_lines_of_readme_and_docs():
-    folder = TMP / "reader"
+    folder = TMP / "of-a-reader"
     folder.mkdir()
     os.chdir(folder)
     made = shell("trace", "convert", RECORDING, "mytrace.csv.gz", "--limit", 4000, "--quiet")
