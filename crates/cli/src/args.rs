@@ -236,6 +236,13 @@ pub struct CompareArgs {
     /// for
     #[arg(long, value_name = "FILE", conflicts_with_all = ["untimed", "print_experiment"])]
     pub log_requests: Option<PathBuf>,
+    /// Write the state of the stack at the end of the warm-up, for runs with --state; of one system
+    #[arg(long, value_name = "FILE", requires = "warm_up", conflicts_with_all = ["untimed", "streams", "print_experiment"])]
+    pub save_state: Option<PathBuf>,
+    /// Begin with the stack in the state that --save-state wrote, and replay what comes behind the warm-up; of another
+    /// trace all
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["warm_up", "save_state", "untimed", "streams", "bound", "print_experiment"])]
+    pub state: Option<PathBuf>,
     /// Set the band rewrites of each system beside the least number that any policy needs (see `imbrex
     /// bound`)
     #[arg(long, conflicts_with_all = ["open_loop", "streams"])]

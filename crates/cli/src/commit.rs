@@ -4,3 +4,8 @@
 pub fn commit() -> String {
     option_env!("IMBREX_COMMIT").unwrap_or(imbrex_report::UNKNOWN_COMMIT).to_string()
 }
+
+/// The version and the commit: what a file depends on that only the same build takes back.
+pub fn program() -> String {
+    format!("{} {}", env!("CARGO_PKG_VERSION"), commit())
+}

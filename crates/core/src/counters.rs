@@ -4,6 +4,8 @@
 //! A counter or a gauge is declared once, in its row of `counters!` below. Reports, their files and
 //! pages, the schema and the document of reports follow.
 
+use crate::saved::SavedValue;
+
 /// A quantity as reports know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Declared {
@@ -651,7 +653,7 @@ pub fn declared(name: &str) -> Option<&'static Declared> {
 }
 
 /// The counters and gauges of one node, or of several together.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, SavedValue)]
 pub struct Counts {
     counters: [u64; Counter::COUNT],
     gauges: [u64; Gauge::COUNT],

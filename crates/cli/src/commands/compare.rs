@@ -8,19 +8,23 @@ use super::sweep::{sweep, swept_values};
 use super::telling::Telling;
 use super::workload::workload;
 use crate::args::CompareArgs;
-use crate::commit::commit;
+use crate::commit::{commit, program};
 use crate::failure::{Failure, usage, usage_if_option};
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
-use imbrex_sim::experiment::{BaseStack, Batch, Case, parameters};
+use imbrex_sim::experiment::{BaseStack, Batch, Case, RunFiles, parameters};
 use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
 
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     check_together(args)?;
     check_out(&args.output)?;
-    if let Some(log) = &args.log_requests {
-        check_output("--log-requests", log, [args.workload.trace.as_str()])?;
+    for (option, file) in
+        [("--log-requests", &args.log_requests), ("--save-state", &args.save_state)]
+    {
+        if let Some(file) = file {
+            check_output(option, file, [args.workload.trace.as_str()])?;
+        }
     }
     let (workload, mut replay, _kept) = workload(&args.workload)?;
     if args.untimed {
@@ -49,6 +53,15 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
              file, or one system",
             swept.len()
         )));
+    }
+    let state = [("--save-state", &args.save_state), ("--state", &args.state)];
+    for (option, _) in state.iter().filter(|(_, file)| file.is_some()) {
+        if swept.len() > 1 {
+            return Err(usage(format!(
+                "{option}: a state is of one system, and {} are to be compared; accepted: one, such as --systems pore",
+                swept.len()
+            )));
+        }
     }
     let configs = || swept.iter().map(|(config, _)| config);
     check_series(&args.series, configs())?;
@@ -82,8 +95,13 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let batch = Batch { workload, seed, cases, jobs: jobs(args.output.jobs) };
     let mut report = {
         let telling = Telling::new(args.output.quiet);
-        let log = args.log_requests.as_deref();
-        batch.run_logged(log, &|step| telling.step(step)).map_err(usage_if_option)?
+        let files = RunFiles {
+            request_log: args.log_requests.as_deref(),
+            save_state: args.save_state.as_deref(),
+            state: args.state.as_deref(),
+            program: &program(),
+        };
+        batch.run_with(&files, &|step| telling.step(step)).map_err(usage_if_option)?
     };
     report.commit = commit();
     if args.bound {

@@ -22,12 +22,13 @@ use crate::map::Slab;
 use crate::notice::Notice;
 use crate::operation::{Cause, Completion, Durability, Operation};
 use crate::planted::PlantedBug;
+use crate::saved::{Saved, SavedValue};
 use crate::units::{Duration, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// The end of an operation that the layer has issued for work of its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Ended {
     /// The word that the layer chose.
     pub word: u64,
@@ -53,13 +54,14 @@ impl Ended {
 ///
 /// A member of which a write or a flush fails is out, as long as all others are there. With two members out
 /// what needs both is lost, and all else goes on.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Rows {
     pub(super) members: Members,
     pub(super) jobs: Jobs,
     pub(super) tasks: Slab<Task>,
     pub(super) locks: RowLocks,
     pub(super) operations: Operations,
+    #[saved(absent)]
     pub(super) rebuild: Option<Rebuild>,
     pub(super) epochs: Epochs,
     /// Ends of the layer's own operations.

@@ -1,7 +1,9 @@
 //! What a comparison of rows has found.
 
+use crate::saved::SavedValue;
+
 /// What a comparison of rows has found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, SavedValue)]
 pub struct Scrubbed {
     /// Blocks that were not what they must be, or could not be read.
     pub wrong: u64,

@@ -2,6 +2,7 @@
 
 use super::settings::ReadCacheSettings;
 use crate::map::{AddressMap, LruList, address_map};
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -9,7 +10,7 @@ use alloc::vec::Vec;
 const NOBODY: u64 = u64::MAX;
 
 /// What is known of a copy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum State {
     /// Its data is yet to come.
     Reserved,
@@ -18,7 +19,7 @@ pub(super) enum State {
 }
 
 /// The copies. An entry is a place on the flash.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Table {
     /// Blocks of 4 KiB of a block.
     block: u64,

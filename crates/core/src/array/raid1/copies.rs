@@ -8,6 +8,7 @@ use crate::array::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::saved::Saved;
 use crate::units::{BLOCK_BYTES, Lba};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -16,13 +17,14 @@ use alloc::vec::Vec;
 const UNREADABLE_LISTED_MAX: usize = 1024;
 
 /// The rows of an array of copies.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Copies {
     columns: usize,
     rows: u64,
     /// The block of a member in which the first row lies.
     first_block: u64,
     /// What the blocks must be; none where nothing is kept.
+    #[saved(absent)]
     pub sums: Option<Sums>,
     /// Rows of which no member has the block.
     pub unreadable: BTreeSet<u64>,

@@ -1,5 +1,6 @@
 //! The block that came first leaves, however often it was used since.
 
+use crate::saved::Saved;
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use crate::cache::policy_state::{restore_order, save_order};
 use crate::map::LruList;
@@ -8,6 +9,7 @@ use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// First in, first out.
+#[derive(Saved)]
 pub(super) struct Fifo {
     queue: LruList,
 }

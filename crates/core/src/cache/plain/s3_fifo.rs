@@ -7,6 +7,7 @@
 //! The functions and their order are those of Algorithm 1. The main queue counts as full when it has
 //! more than its nine tenths; uses are counted anew when a block moves there, as libCacheSim does it.
 
+use crate::saved::Saved;
 use super::ghost_list::GhostList;
 use super::two_queues::{Queue, TwoQueues, USES_MAX};
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
@@ -21,6 +22,7 @@ const PARTS: u64 = 10;
 const USES_TO_MOVE: u8 = 2;
 
 /// S3-FIFO.
+#[derive(Saved)]
 pub(super) struct S3Fifo {
     capacity: u64,
     /// `New` is the small queue, `Proven` the main one.

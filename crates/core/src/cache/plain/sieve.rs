@@ -3,6 +3,7 @@
 //! takes the first that was not. Unlike CLOCK it moves nothing: what it has passed stays behind it, and
 //! newcomers come in at the far end.
 
+use crate::saved::Saved;
 use super::used_queue::UsedQueue;
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use crate::state::{StateError, StateReader, StateWriter};
@@ -10,6 +11,7 @@ use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// SIEVE.
+#[derive(Saved)]
 pub(super) struct Sieve {
     queue: UsedQueue,
     /// Where the hand goes on; at the block that came first when there is none.

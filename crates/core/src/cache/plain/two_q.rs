@@ -4,6 +4,7 @@
 //!
 //! Kin is a quarter of the cache and Kout half of it, as the paper proposes.
 
+use crate::saved::Saved;
 use super::ghost_list::GhostList;
 use super::two_queues::{Queue, TwoQueues};
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
@@ -17,6 +18,7 @@ const IN_DIVISOR: u64 = 4;
 const OUT_DIVISOR: u64 = 2;
 
 /// 2Q.
+#[derive(Saved)]
 pub(super) struct TwoQ {
     /// Kin: blocks in A1in from which on it gives up a block.
     in_blocks: u64,
