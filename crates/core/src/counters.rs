@@ -4,8 +4,6 @@
 //! A counter or a gauge is declared once, in its row of `counters!` below. Reports, their files and
 //! pages, the schema and the document of reports follow.
 
-use crate::saved::SavedValue;
-
 /// A quantity as reports know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Declared {
@@ -653,7 +651,7 @@ pub fn declared(name: &str) -> Option<&'static Declared> {
 }
 
 /// The counters and gauges of one node, or of several together.
-#[derive(Clone, PartialEq, Eq, Debug, SavedValue)]
+#[derive(Clone, PartialEq, Eq, Debug, crate::saved::SavedValue)]
 pub struct Counts {
     counters: [u64; Counter::COUNT],
     gauges: [u64; Gauge::COUNT],

@@ -125,12 +125,14 @@ impl<T> Absent for VecDeque<T> {
 #[derive(Clone, Debug)]
 pub struct SavedReader<'a> {
     bytes: &'a [u8],
+    /// How many there were at first.
+    all: usize,
 }
 
 impl<'a> SavedReader<'a> {
     /// A reader over saved bytes.
     pub fn new(bytes: &'a [u8]) -> SavedReader<'a> {
-        SavedReader { bytes }
+        SavedReader { bytes, all: bytes.len() }
     }
 
     /// The next number.
@@ -188,6 +190,18 @@ impl<'a> SavedReader<'a> {
             found => Err(StateError::new(format!(
                 "the saved state has {found} things where the stack has {expected}"
             ))),
+        }
+    }
+
+    /// The room of a list that follows. It was made for things each of which took a byte, or when the stack was built,
+    /// with room for `built`; lists grow to twice what they have.
+    fn take_room(&mut self, built: usize) -> Result<usize, StateError> {
+        let room = usize::take_from(self)?;
+        match room <= built.max(2 * self.all + 64) {
+            true => Ok(room),
+            false => {
+                Err(StateError::new("a list of the saved state has more room than it can have"))
+            }
         }
     }
 
@@ -430,6 +444,52 @@ impl<T: SavedValue> SavedValue for Box<[T]> {
     }
 }
 
+/// A collection whose size in memory is told: it has as much room as it had.
+pub trait Roomy {
+    /// Appends its room and what is in it.
+    fn save_with_room(&self, to: &mut SavedWriter);
+
+    /// Takes both back.
+    ///
+    /// # Errors
+    /// When the state is damaged.
+    fn load_with_room(&mut self, from: &mut SavedReader<'_>) -> Result<(), StateError>;
+}
+
+impl<T: SavedValue> Roomy for Vec<T> {
+    fn save_with_room(&self, to: &mut SavedWriter) {
+        self.capacity().put_into(to);
+        self.put_into(to);
+    }
+
+    fn load_with_room(&mut self, from: &mut SavedReader<'_>) -> Result<(), StateError> {
+        *self = Vec::with_capacity(from.take_room(self.capacity())?);
+        for _ in 0..from.take_len()? {
+            self.push(T::take_from(from)?);
+        }
+        Ok(())
+    }
+}
+
+impl<K: SavedValue + Ord + Hash, V: SavedValue, S: BuildHasher + Default> Roomy
+    for HashMap<K, V, S>
+{
+    fn save_with_room(&self, to: &mut SavedWriter) {
+        self.capacity().put_into(to);
+        self.put_into(to);
+    }
+
+    fn load_with_room(&mut self, from: &mut SavedReader<'_>) -> Result<(), StateError> {
+        let room = from.take_room(self.capacity())?;
+        *self = HashMap::with_capacity_and_hasher(room, S::default());
+        for _ in 0..from.take_len()? {
+            let (key, value) = SavedValue::take_from(from)?;
+            self.insert(key, value);
+        }
+        Ok(())
+    }
+}
+
 impl<K: SavedValue + Ord, V: SavedValue> SavedValue for BTreeMap<K, V> {
     fn put_into(&self, to: &mut SavedWriter) {
         to.put_u64(self.len() as u64);
@@ -485,5 +545,128 @@ impl<T: SavedValue + Copy> Saved for Rc<Cell<T>> {
     fn load_from(&mut self, from: &mut SavedReader<'_>) -> Result<(), StateError> {
         self.set(T::take_from(from)?);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::AddressMap;
+    use alloc::string::String;
+    use alloc::vec;
+
+    #[derive(Clone, PartialEq, Debug, SavedValue)]
+    enum Shape {
+        Nothing,
+        Line(u64),
+        Box { width: u16, height: Option<i64> },
+    }
+
+    #[derive(PartialEq, Debug, Saved)]
+    struct Part {
+        #[saved(keep)]
+        name: String,
+        shapes: VecDeque<Shape>,
+    }
+
+    #[derive(PartialEq, Debug, Saved)]
+    struct Whole<T> {
+        #[saved(each)]
+        parts: Vec<Part>,
+        #[saved(inner)]
+        first: Box<Part>,
+        map: AddressMap<(T, bool)>,
+        #[saved(absent)]
+        under_way: Option<u64>,
+        #[saved(roomy)]
+        room: Vec<f64>,
+    }
+
+    fn part(name: &str, shapes: &[Shape]) -> Part {
+        Part { name: name.into(), shapes: shapes.iter().cloned().collect() }
+    }
+
+    fn whole(shapes: &[Shape], value: u32) -> Whole<u32> {
+        let mut room = Vec::with_capacity(37);
+        room.push(f64::from(value));
+        Whole {
+            parts: vec![part("a", shapes), part("b", &[])],
+            first: Box::new(part("c", shapes)),
+            map: (0..5).map(|key| (key, (value, key == 3))).collect(),
+            under_way: None,
+            room,
+        }
+    }
+
+    const SHAPES: [Shape; 4] = [
+        Shape::Nothing,
+        Shape::Line(u64::MAX),
+        Shape::Box { width: 300, height: Some(-1) },
+        Shape::Box { width: 0, height: None },
+    ];
+
+    fn saved(whole: &Whole<u32>) -> Vec<u8> {
+        let mut to = SavedWriter::default();
+        whole.save_into(&mut to);
+        assert_eq!(to.obstacle(), None);
+        to.into_bytes()
+    }
+
+    #[test]
+    fn a_state_comes_back_in_place_and_settings_stay() {
+        let bytes = saved(&whole(&SHAPES, 70_000));
+        let mut other = whole(&[], 1);
+        other.parts[0].name = "set in another way".into();
+        let mut from = SavedReader::new(&bytes);
+        other.load_from(&mut from).expect("a state");
+        assert!(from.is_at_end());
+        assert_eq!(other.parts[0].name, "set in another way");
+        other.parts[0].name = "a".into();
+        assert_eq!(other, whole(&SHAPES, 70_000));
+        assert_eq!(other.room.capacity(), 37);
+    }
+
+    #[test]
+    fn every_cut_is_found_and_no_damage_panics() {
+        let bytes = saved(&whole(&SHAPES, 5));
+        let load = |bytes: &[u8]| whole(&[], 1).load_from(&mut SavedReader::new(bytes));
+        for end in 0..bytes.len() {
+            assert!(load(&bytes[..end]).is_err(), "{end}");
+        }
+        for at in 0..bytes.len() {
+            for value in 0..=u8::MAX {
+                let mut bytes = bytes.clone();
+                bytes[at] = value;
+                // Some damage is another state.
+                let _ = load(&bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn another_shape_and_lengths_beyond_the_state_are_told() {
+        let mut one_part = whole(&SHAPES, 5);
+        one_part.parts.pop();
+        let words = |bytes: &[u8]| {
+            let mut other = whole(&SHAPES, 5);
+            other.load_from(&mut SavedReader::new(bytes)).expect_err("an error").message
+        };
+        let found = "the saved state has 1 things where the stack has 2";
+        assert_eq!(words(&saved(&one_part)), found);
+        assert_eq!(words(&[2, 0xff, 0xff, 0xff, 1]), "the saved state ends too early");
+        assert_eq!(
+            words(&[2, 1, 9]),
+            "the saved state has variant 9 of `Shape`, and there is none"
+        );
+        assert_eq!(words(&[0x80; 12]), "a number of the saved state is too large");
+    }
+
+    #[test]
+    fn what_is_under_way_is_not_saved() {
+        let mut busy = whole(&[], 1);
+        busy.under_way = Some(1);
+        let mut to = SavedWriter::default();
+        busy.save_into(&mut to);
+        assert_eq!(to.obstacle(), Some("Whole.under_way"));
     }
 }

@@ -18,14 +18,7 @@ use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     check_together(args)?;
-    check_out(&args.output)?;
-    for (option, file) in
-        [("--log-requests", &args.log_requests), ("--save-state", &args.save_state)]
-    {
-        if let Some(file) = file {
-            check_output(option, file, [args.workload.trace.as_str()])?;
-        }
-    }
+    check_outputs(args)?;
     let (workload, mut replay, _kept) = workload(&args.workload)?;
     if args.untimed {
         replay.mode = ReplayMode::Untimed;
@@ -54,15 +47,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             swept.len()
         )));
     }
-    let state = [("--save-state", &args.save_state), ("--state", &args.state)];
-    for (option, _) in state.iter().filter(|(_, file)| file.is_some()) {
-        if swept.len() > 1 {
-            return Err(usage(format!(
-                "{option}: a state is of one system, and {} are to be compared; accepted: one, such as --systems pore",
-                swept.len()
-            )));
-        }
-    }
+    check_state(args, swept.len())?;
     let configs = || swept.iter().map(|(config, _)| config);
     check_series(&args.series, configs())?;
     if args.print_experiment {
@@ -110,6 +95,29 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         }
     }
     write_results(&report, &args.output)
+}
+
+/// Refuses what could not be written.
+fn check_outputs(args: &CompareArgs) -> Result<(), Failure> {
+    check_out(&args.output)?;
+    let files = [("--log-requests", &args.log_requests), ("--save-state", &args.save_state)];
+    for (option, file) in files {
+        if let Some(file) = file {
+            check_output(option, file, [args.workload.trace.as_str()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the state of several systems.
+fn check_state(args: &CompareArgs, systems: usize) -> Result<(), Failure> {
+    let options = [("--save-state", &args.save_state), ("--state", &args.state)];
+    match options.into_iter().find(|(_, file)| file.is_some()) {
+        Some((option, _)) if systems > 1 => Err(usage(format!(
+            "{option}: a state is of one system, and {systems} are to be compared; accepted: one, such as --systems pore"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Finds options that cannot be together.

@@ -59,7 +59,6 @@ pub struct Members {
     /// for the member whose place it had.
     are_alike: bool,
     /// What members that are away have missed, where somebody remembers it.
-    #[saved(absent)]
     pub missed: Option<Missed>,
 }
 

@@ -59,7 +59,6 @@ pub(super) struct Operations {
     #[saved(each)]
     pub patience: Option<Patience>,
     /// What was written and may not be durable, where somebody remembers what members have missed.
-    #[saved(absent)]
     pub unflushed: Option<Unflushed>,
 }
 

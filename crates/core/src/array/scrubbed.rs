@@ -1,5 +1,6 @@
 //! What a comparison of rows has found.
 
+use crate::error::IoError;
 use crate::saved::SavedValue;
 
 /// What a comparison of rows has found.
@@ -22,5 +23,23 @@ impl Scrubbed {
         self.repaired += other.repaired;
         self.to_move += other.to_move;
         self.unreadable += other.unreadable;
+    }
+}
+
+/// The end of an operation that the layer has issued for work of its own.
+#[derive(Clone, Copy, Debug, SavedValue)]
+pub struct Ended {
+    /// The word that the layer chose.
+    pub word: u64,
+    /// What happened.
+    pub result: Result<(), IoError>,
+    /// What was found, where rows were compared.
+    pub found: Scrubbed,
+}
+
+impl Ended {
+    /// The end of something that has compared nothing.
+    pub fn of(word: u64, result: Result<(), IoError>) -> Ended {
+        Ended { word, result, found: Scrubbed::default() }
     }
 }

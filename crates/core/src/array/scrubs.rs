@@ -1,8 +1,7 @@
 //! Scrubs of an array, and rows that are made right because a read has found them wrong.
 
 use super::pace::Pace;
-use super::rows::Ended;
-use super::scrubbed::Scrubbed;
+use super::scrubbed::{Ended, Scrubbed};
 use super::status::WorkStatus;
 use super::{CHUNK_ROWS, RowMap, Rows};
 use crate::command::{CommandError, CommandId, Rate};

@@ -62,7 +62,7 @@ pub struct Journal {
     has_unflushed_data: bool,
     pub(super) operations: Operations,
     /// The copies of a journal that is kept on several ports.
-    #[saved(absent)]
+    #[saved(each)]
     pub(super) mirror: Option<Box<Mirror>>,
 }
 

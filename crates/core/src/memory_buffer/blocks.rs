@@ -2,7 +2,7 @@
 
 use crate::buffer::BufferSlice;
 use crate::map::{AddressMap, address_map};
-use crate::saved::SavedValue;
+use crate::saved::{Saved, SavedValue};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -46,14 +46,17 @@ pub(super) struct Entry {
 }
 
 /// The entries, and the block each is of.
-#[derive(Debug, SavedValue)]
+#[derive(Debug, Saved)]
 pub(super) struct Blocks {
     parts: u64,
     device_parts: u64,
     words: usize,
+    #[saved(roomy)]
     entries: Vec<Entry>,
+    #[saved(roomy)]
     bits: Vec<u64>,
     unused: Vec<u32>,
+    #[saved(roomy)]
     by_block: AddressMap<u32>,
     residents: u32,
 }

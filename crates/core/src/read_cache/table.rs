@@ -2,7 +2,7 @@
 
 use super::settings::ReadCacheSettings;
 use crate::map::{AddressMap, LruList, address_map};
-use crate::saved::SavedValue;
+use crate::saved::{Saved, SavedValue};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -19,17 +19,20 @@ pub(super) enum State {
 }
 
 /// The copies. An entry is a place on the flash.
-#[derive(Debug, SavedValue)]
+#[derive(Debug, Saved)]
 pub(super) struct Table {
     /// Blocks of 4 KiB of a block.
     block: u64,
     capacity: u32,
     /// The entry of each block that has one.
+    #[saved(roomy)]
     map: AddressMap<u32>,
     /// By entry: its block, or [`NOBODY`].
+    #[saved(roomy)]
     blocks: Vec<u64>,
     states: Vec<State>,
     /// By entry, a checksum for each 4 KiB.
+    #[saved(roomy)]
     sums: Vec<u32>,
     recency: LruList,
     free: Vec<u32>,

@@ -358,15 +358,8 @@ impl Task<'_> {
             .with_activities(engine.stack.activities());
         let mut clock = VirtualClock::default();
         let state = self.state_of(plan, footprint)?;
-        let begun = match (&state, self.files.state) {
-            (Some(of), Some(_)) => {
-                self.begin_with_state(of, &mut replayer, &mut engine, &mut clock, &describe)?
-            }
-            _ => self.warm_up(&mut replayer, &mut engine, &mut clock, &describe, stop)?,
-        };
-        if let (Some(of), Some(_)) = (&state, self.files.save_state) {
-            self.save_state(of, &mut engine, &describe, &begun)?;
-        }
+        let state = state.as_ref();
+        let begun = self.begin(state, &mut replayer, &mut engine, &mut clock, &describe, stop)?;
         let from = begun.from;
         recordings.restart();
         self.begin_log(&mut replayer)?;

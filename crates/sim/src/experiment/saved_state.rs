@@ -14,10 +14,11 @@ use imbrex_core::units::Instant;
 use imbrex_report::WarmUpUse;
 use imbrex_stack::{Describe, Footprint, Plan};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The file of a state that a run uses, and what the state is of.
 pub(super) struct StateOf<'a> {
-    pub file: &'a Path,
+    file: &'a Path,
     program: &'a str,
     stack: String,
     trace: String,
@@ -60,8 +61,30 @@ impl Task<'_> {
         Ok(Some(StateOf { file, program: self.files.program, stack: hash_of(&stack), trace }))
     }
 
+    /// Comes to the part that is measured, by a warm-up or by the state of one. A state is written where that is asked
+    /// for.
+    pub(super) fn begin(
+        &self,
+        state: Option<&StateOf<'_>>,
+        replayer: &mut Replayer<Until<'_, Rounds>>,
+        engine: &mut Engine,
+        clock: &mut VirtualClock,
+        describe: &Describe,
+        stop: &AtomicBool,
+    ) -> Result<Begun, RunError> {
+        if let (Some(of), Some(_)) = (state, self.files.state) {
+            return self.begin_with_state(of, replayer, engine, clock, describe);
+        }
+        let begun = self.warm_up(replayer, engine, clock, describe, stop)?;
+        // What was stopped means nothing.
+        if let (Some(of), false) = (state, stop.load(Ordering::Relaxed)) {
+            self.save_state(of, engine, describe, &begun)?;
+        }
+        Ok(begun)
+    }
+
     /// Writes the state of the stack behind the warm-up.
-    pub(super) fn save_state(
+    fn save_state(
         &self,
         of: &StateOf<'_>,
         engine: &mut Engine,
@@ -94,7 +117,7 @@ impl Task<'_> {
 
     /// Puts the stack into the state of a file, and the replay to the first request behind it. All of a trace that
     /// is another one than that of the state is behind it.
-    pub(super) fn begin_with_state(
+    fn begin_with_state(
         &self,
         of: &StateOf<'_>,
         replayer: &mut Replayer<Until<'_, Rounds>>,

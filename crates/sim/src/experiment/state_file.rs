@@ -42,7 +42,7 @@ pub(super) struct StateHeader {
 #[derive(Debug, thiserror::Error)]
 pub enum StateFileError {
     /// It cannot be read.
-    #[error("--state {}: {error}", path.display())]
+    #[error("{}: {error}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum StateFileError {
         error: io::Error,
     },
     /// It cannot be written.
-    #[error("--save-state {}: {error}", path.display())]
+    #[error("{}: {error}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum StateFileError {
         trace: String,
     },
     /// It is no such file, or not one for this run.
-    #[error("--state {}: {found}; accepted: {accepted}", path.display())]
+    #[error("{}: {found}; accepted: {accepted}", path.display())]
     Refused {
         /// The file.
         path: PathBuf,
@@ -230,7 +230,7 @@ mod tests {
     fn what_is_wrong_with_a_file_is_said() {
         let mut bytes = file().to_bytes();
         let words = |bytes: &[u8]| read(bytes).map(|_| ()).unwrap_err();
-        assert!(words(b"hello").contains("--state x.state: it is not the state of a simulated"));
+        assert!(words(b"hello").contains("x.state: it is not the state of a simulated"));
         assert!(words(&bytes[..100]).contains("it is cut; accepted: a file that --save-state"));
         assert!(words(&[&bytes[..], b"x"].concat()).contains("it goes on behind its end"));
         bytes[8] = 2;

@@ -24,7 +24,6 @@ pub struct Copies {
     /// The block of a member in which the first row lies.
     first_block: u64,
     /// What the blocks must be; none where nothing is kept.
-    #[saved(absent)]
     pub sums: Option<Sums>,
     /// Rows of which no member has the block.
     pub unreadable: BTreeSet<u64>,

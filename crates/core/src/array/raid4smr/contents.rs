@@ -35,7 +35,6 @@ pub struct Contents {
     /// Where the tables of checksums begin there.
     first_table_block: u64,
     /// What the blocks must be; none where nothing is kept.
-    #[saved(absent)]
     pub sums: Option<RowSums>,
     /// Places whose blocks no member can give.
     pub unreadable: Unreadable,

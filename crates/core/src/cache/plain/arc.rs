@@ -5,10 +5,10 @@
 //!
 //! The cases are those of Figure 4. Every hit moves a block to T2.
 
-use crate::saved::{Saved, SavedValue};
 use super::ghost_list::GhostList;
 use super::two_queues::{Queue, TwoQueues};
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::{Saved, SavedValue};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;

@@ -4,9 +4,9 @@
 //! The blocks are a queue instead of a ring. What the hand passes goes to the end of the queue, where it
 //! is the last that the hand comes to again, as on the ring. A newcomer has not been used yet.
 
-use crate::saved::Saved;
 use super::used_queue::UsedQueue;
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;

@@ -1,9 +1,9 @@
 //! The block that came first leaves, however often it was used since.
 
-use crate::saved::Saved;
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use crate::cache::policy_state::{restore_order, save_order};
 use crate::map::LruList;
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;

@@ -7,10 +7,10 @@
 //! The functions and their order are those of Algorithm 1. The main queue counts as full when it has
 //! more than its nine tenths; uses are counted anew when a block moves there, as libCacheSim does it.
 
-use crate::saved::Saved;
 use super::ghost_list::GhostList;
 use super::two_queues::{Queue, TwoQueues, USES_MAX};
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;

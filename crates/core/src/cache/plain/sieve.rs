@@ -3,9 +3,9 @@
 //! takes the first that was not. Unlike CLOCK it moves nothing: what it has passed stays behind it, and
 //! newcomers come in at the far end.
 
-use crate::saved::Saved;
 use super::used_queue::UsedQueue;
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;

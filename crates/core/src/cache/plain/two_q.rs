@@ -4,10 +4,10 @@
 //!
 //! Kin is a quarter of the cache and Kout half of it, as the paper proposes.
 
-use crate::saved::Saved;
 use super::ghost_list::GhostList;
 use super::two_queues::{Queue, TwoQueues};
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! No block ever leaves: what a cache could do at best if its size were no matter.
 
-use crate::saved::Saved;
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;

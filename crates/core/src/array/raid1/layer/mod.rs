@@ -17,7 +17,7 @@ use crate::array::missed::Missed;
 use crate::array::raid::check_spares;
 use crate::array::rebuilds::{Rebuilds, Returning};
 use crate::array::regions::Regions;
-use crate::array::rows::Ended;
+use crate::array::scrubbed::Ended;
 use crate::array::scrubs::Scrubs;
 use crate::array::status::ArrayStatus;
 use crate::array::task::Piece;
