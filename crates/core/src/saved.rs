@@ -78,12 +78,10 @@ impl SavedWriter {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Nothing can be saved unless the field with this name is empty. For the derived code.
+    /// The field with this name has something that cannot be saved. For the derived code.
     #[doc(hidden)]
-    pub fn expect_absent(&mut self, field: &impl Absent, name: &'static str) {
-        if !field.is_absent() {
-            self.obstacle.get_or_insert(name);
-        }
+    pub fn refuse(&mut self, field: &'static str) {
+        self.obstacle.get_or_insert(field);
     }
 
     /// What is there and cannot be saved, by the name of its field.
@@ -94,30 +92,6 @@ impl SavedWriter {
     /// What was written so far.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
-    }
-}
-
-/// What a stack at rest may have none of.
-pub trait Absent {
-    /// True when there is none.
-    fn is_absent(&self) -> bool;
-}
-
-impl<T> Absent for Option<T> {
-    fn is_absent(&self) -> bool {
-        self.is_none()
-    }
-}
-
-impl<T> Absent for Vec<T> {
-    fn is_absent(&self) -> bool {
-        self.is_empty()
-    }
-}
-
-impl<T> Absent for VecDeque<T> {
-    fn is_absent(&self) -> bool {
-        self.is_empty()
     }
 }
 
@@ -445,7 +419,7 @@ impl<T: SavedValue> SavedValue for Box<[T]> {
 }
 
 /// A collection whose size in memory is told: it has as much room as it had.
-pub trait Roomy {
+pub(crate) trait Roomy {
     /// Appends its room and what is in it.
     fn save_with_room(&self, to: &mut SavedWriter);
 

@@ -183,7 +183,9 @@ fn expand_saved(input: &DeriveInput) -> Result<TokenStream, Error> {
                         Some(ident) => format!("{}.{ident}", shape.name),
                         None => shape.name.clone(),
                     };
-                    save.push(quote_spanned!(span=> to.expect_absent(#name, #what);));
+                    save.push(quote_spanned!(span=> if #name.iter().next().is_some() {
+                        to.refuse(#what);
+                    }));
                     load.push(quote!(let _ = #name;));
                 }
                 Way::Each => {
