@@ -46,6 +46,10 @@ impl Task<'_> {
             self.case.replay.placement,
             self.case.replay.drop_reads
         ));
+        if workload.path.starts_with("synthetic:") {
+            // The name of a recipe says how much of it there is.
+            trace.push(workload.path.clone());
+        }
         if workload.repeat > 1 {
             // A round is as long as the limit says.
             trace.push(format!("{:?}", self.case.replay.limit));
@@ -56,7 +60,7 @@ impl Task<'_> {
         stack.extend(contents.of_drives(Some(&self.case.config)).unwrap_or_default());
         if plan.needs_lookups() {
             // The stack knows what comes.
-            stack.push(trace.clone());
+            stack.push(format!("{trace} {:?}", self.case.replay.limit));
         }
         Ok(Some(StateOf { file, program: self.files.program, stack: hash_of(&stack), trace }))
     }
