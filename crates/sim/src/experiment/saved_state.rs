@@ -166,15 +166,15 @@ impl Task<'_> {
             let found = format!("it is of system `{}`", found.system);
             return refused(found, format!("a state of `{system}`"));
         }
+        if found.seed != self.seed {
+            let found = format!("it is of seed {}", found.seed);
+            return refused(found, format!("a state of seed {}", self.seed));
+        }
         if found.stack != of.stack {
             let found = format!("it is of a system `{system}` that was built in another way");
             let accepted = "the same keys, drives and --size, and where the stack has shares of what is touched or \
                             a policy that knows what comes the same trace";
             return refused(found, accepted.into());
-        }
-        if found.seed != self.seed {
-            let found = format!("it is of seed {}", found.seed);
-            return refused(found, format!("a state of seed {}", self.seed));
         }
         Ok(())
     }
