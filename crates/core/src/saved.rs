@@ -99,14 +99,12 @@ impl SavedWriter {
 #[derive(Clone, Debug)]
 pub struct SavedReader<'a> {
     bytes: &'a [u8],
-    /// How many there were at first.
-    all: usize,
 }
 
 impl<'a> SavedReader<'a> {
     /// A reader over saved bytes.
     pub fn new(bytes: &'a [u8]) -> SavedReader<'a> {
-        SavedReader { bytes, all: bytes.len() }
+        SavedReader { bytes }
     }
 
     /// The next number.
@@ -164,18 +162,6 @@ impl<'a> SavedReader<'a> {
             found => Err(StateError::new(format!(
                 "the saved state has {found} things where the stack has {expected}"
             ))),
-        }
-    }
-
-    /// The room of a list that follows. It was made for things each of which took a byte, or when the stack was built,
-    /// with room for `built`; lists grow to twice what they have.
-    fn take_room(&mut self, built: usize) -> Result<usize, StateError> {
-        let room = usize::take_from(self)?;
-        match room <= built.max(2 * self.all + 64) {
-            true => Ok(room),
-            false => {
-                Err(StateError::new("a list of the saved state has more room than it can have"))
-            }
         }
     }
 
@@ -418,52 +404,6 @@ impl<T: SavedValue> SavedValue for Box<[T]> {
     }
 }
 
-/// A collection whose size in memory is told: it has as much room as it had.
-pub(crate) trait Roomy {
-    /// Appends its room and what is in it.
-    fn save_with_room(&self, to: &mut SavedWriter);
-
-    /// Takes both back.
-    ///
-    /// # Errors
-    /// When the state is damaged.
-    fn load_with_room(&mut self, from: &mut SavedReader<'_>) -> Result<(), StateError>;
-}
-
-impl<T: SavedValue> Roomy for Vec<T> {
-    fn save_with_room(&self, to: &mut SavedWriter) {
-        self.capacity().put_into(to);
-        self.put_into(to);
-    }
-
-    fn load_with_room(&mut self, from: &mut SavedReader<'_>) -> Result<(), StateError> {
-        *self = Vec::with_capacity(from.take_room(self.capacity())?);
-        for _ in 0..from.take_len()? {
-            self.push(T::take_from(from)?);
-        }
-        Ok(())
-    }
-}
-
-impl<K: SavedValue + Ord + Hash, V: SavedValue, S: BuildHasher + Default> Roomy
-    for HashMap<K, V, S>
-{
-    fn save_with_room(&self, to: &mut SavedWriter) {
-        self.capacity().put_into(to);
-        self.put_into(to);
-    }
-
-    fn load_with_room(&mut self, from: &mut SavedReader<'_>) -> Result<(), StateError> {
-        let room = from.take_room(self.capacity())?;
-        *self = HashMap::with_capacity_and_hasher(room, S::default());
-        for _ in 0..from.take_len()? {
-            let (key, value) = SavedValue::take_from(from)?;
-            self.insert(key, value);
-        }
-        Ok(())
-    }
-}
-
 impl<K: SavedValue + Ord, V: SavedValue> SavedValue for BTreeMap<K, V> {
     fn put_into(&self, to: &mut SavedWriter) {
         to.put_u64(self.len() as u64);
@@ -552,8 +492,7 @@ mod tests {
         map: AddressMap<(T, bool)>,
         #[saved(absent)]
         under_way: Option<u64>,
-        #[saved(roomy)]
-        room: Vec<f64>,
+        values: Vec<f64>,
     }
 
     fn part(name: &str, shapes: &[Shape]) -> Part {
@@ -561,14 +500,12 @@ mod tests {
     }
 
     fn whole(shapes: &[Shape], value: u32) -> Whole<u32> {
-        let mut room = Vec::with_capacity(37);
-        room.push(f64::from(value));
         Whole {
             parts: vec![part("a", shapes), part("b", &[])],
             first: Box::new(part("c", shapes)),
             map: (0..5).map(|key| (key, (value, key == 3))).collect(),
             under_way: None,
-            room,
+            values: vec![f64::from(value)],
         }
     }
 
@@ -597,7 +534,6 @@ mod tests {
         assert_eq!(other.parts[0].name, "set in another way");
         other.parts[0].name = "a".into();
         assert_eq!(other, whole(&SHAPES, 70_000));
-        assert_eq!(other.room.capacity(), 37);
     }
 
     #[test]

@@ -20,7 +20,6 @@ pub fn saved_value(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 /// `#[saved(keep)]` leaves a field as it was built: it is a setting. `#[saved(inner)]` is for a box of
 /// which the content takes back its state in place, `#[saved(each)]` for a field of which each item does, as many as
 /// there were. `#[saved(absent)]` is for what a stack at rest has none of: where there is some, nothing is saved.
-/// `#[saved(roomy)]` is for a collection that has as much room as it had.
 #[proc_macro_derive(Saved, attributes(saved))]
 pub fn saved(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -130,7 +129,6 @@ enum Way {
     Inner,
     Each,
     Absent,
-    Roomy,
 }
 
 fn way_of(field: &Field) -> Result<Way, Error> {
@@ -142,8 +140,7 @@ fn way_of(field: &Field) -> Result<Way, Error> {
                 Some("inner") => Way::Inner,
                 Some("each") => Way::Each,
                 Some("absent") => Way::Absent,
-                Some("roomy") => Way::Roomy,
-                _ => return Err(meta.error("accepted: keep, inner, each, absent, roomy")),
+                _ => return Err(meta.error("accepted: keep, inner, each, absent")),
             };
             Ok(())
         })?;
@@ -171,11 +168,6 @@ fn expand_saved(input: &DeriveInput) -> Result<TokenStream, Error> {
                     words.push(quote!(#name));
                     save.push(quote_spanned!(span=> ::imbrex_core::saved::Saved::save_into(&**#name, to);));
                     load.push(quote_spanned!(span=> ::imbrex_core::saved::Saved::load_from(&mut **#name, from)?;));
-                }
-                Way::Roomy => {
-                    words.push(quote!(#name));
-                    save.push(quote_spanned!(span=> ::imbrex_core::saved::Roomy::save_with_room(#name, to);));
-                    load.push(quote_spanned!(span=> ::imbrex_core::saved::Roomy::load_with_room(#name, from)?;));
                 }
                 Way::Absent => {
                     words.push(quote!(#name));

@@ -2,7 +2,7 @@
 
 use crate::buffer::BufferSlice;
 use crate::map::{AddressMap, address_map};
-use crate::saved::{Saved, SavedValue};
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -46,17 +46,14 @@ pub(super) struct Entry {
 }
 
 /// The entries, and the block each is of.
-#[derive(Debug, Saved)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Blocks {
     parts: u64,
     device_parts: u64,
     words: usize,
-    #[saved(roomy)]
     entries: Vec<Entry>,
-    #[saved(roomy)]
     bits: Vec<u64>,
     unused: Vec<u32>,
-    #[saved(roomy)]
     by_block: AddressMap<u32>,
     residents: u32,
 }
@@ -95,9 +92,8 @@ impl Blocks {
 
     /// Bytes of the tables.
     pub fn table_bytes(&self) -> u64 {
-        let entries = self.entries.capacity() * size_of::<Entry>();
-        let map = self.by_block.capacity() * size_of::<(u64, u32)>();
-        (entries + map + self.bits.capacity() * 8) as u64
+        let entry = size_of::<Entry>() + size_of::<(u64, u32)>();
+        (self.entries.len() * entry + self.bits.len() * 8) as u64
     }
 
     /// The entry of a block that requests find.

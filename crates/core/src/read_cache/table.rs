@@ -2,7 +2,7 @@
 
 use super::settings::ReadCacheSettings;
 use crate::map::{AddressMap, LruList, address_map};
-use crate::saved::{Saved, SavedValue};
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -19,20 +19,17 @@ pub(super) enum State {
 }
 
 /// The copies. An entry is a place on the flash.
-#[derive(Debug, Saved)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Table {
     /// Blocks of 4 KiB of a block.
     block: u64,
     capacity: u32,
     /// The entry of each block that has one.
-    #[saved(roomy)]
     map: AddressMap<u32>,
     /// By entry: its block, or [`NOBODY`].
-    #[saved(roomy)]
     blocks: Vec<u64>,
     states: Vec<State>,
     /// By entry, a checksum for each 4 KiB.
-    #[saved(roomy)]
     sums: Vec<u32>,
     recency: LruList,
     free: Vec<u32>,
@@ -67,9 +64,9 @@ impl Table {
 
     /// Bytes that the table takes.
     pub fn table_bytes(&self) -> u64 {
-        let entries = self.blocks.capacity() * (8 + size_of::<State>() + 8);
-        let map = self.map.capacity() * 16;
-        (entries + map + 4 * self.sums.capacity()) as u64
+        // A look-up finds an entry by 16 bytes.
+        let entries = self.blocks.len() * (8 + size_of::<State>() + 8 + 16);
+        (entries + 4 * self.sums.len()) as u64
     }
 
     /// The entry of a block.
