@@ -236,6 +236,14 @@ pub struct CompareArgs {
     /// for
     #[arg(long, value_name = "FILE", conflicts_with_all = ["untimed", "print_experiment"])]
     pub log_requests: Option<PathBuf>,
+    /// Write the state of the stack at the end of the warm-up, for runs with --state: of one system, as in
+    /// `--systems pore --warm-up 50% --save-state pore.state`
+    #[arg(long, value_name = "FILE", requires = "warm_up", conflicts_with_all = ["untimed", "streams", "print_experiment"])]
+    pub save_state: Option<PathBuf>,
+    /// Begin with the stack in the state that --save-state wrote, and replay what comes behind its warm-up; all of another
+    /// trace
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["warm_up", "save_state", "untimed", "streams", "bound", "print_experiment"])]
+    pub state: Option<PathBuf>,
     /// Set the band rewrites of each system beside the least number that any policy needs (see `imbrex
     /// bound`)
     #[arg(long, conflicts_with_all = ["open_loop", "streams"])]

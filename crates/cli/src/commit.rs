@@ -9,3 +9,8 @@ pub fn commit() -> String {
 pub fn version() -> &'static str {
     env!("IMBREX_VERSION")
 }
+
+/// The version and the commit: what a file depends on that only the same build takes back.
+pub fn program() -> String {
+    format!("{} {}", env!("CARGO_PKG_VERSION"), commit())
+}

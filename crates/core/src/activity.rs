@@ -1,5 +1,7 @@
 //! What nodes do that requests of the host may feel, for whoever counts what it does to them.
 
+use crate::saved::{Saved, SavedReader, SavedWriter};
+use crate::state::StateError;
 use crate::words::Words;
 use alloc::rc::Rc;
 use core::cell::Cell;
@@ -66,6 +68,21 @@ impl Activities {
             self.0.begun[activity].get() > mark.0[activity]
         };
         Activity::VALUES.iter().copied().find(was_on)
+    }
+}
+
+/// Whoever shares it sees the state that was taken back.
+impl Saved for Activities {
+    fn save_into(&self, to: &mut SavedWriter) {
+        let cells = self.0.begun.iter().chain(&self.0.ended);
+        cells.for_each(|cell| to.put_u64(cell.get()));
+    }
+
+    fn load_from(&mut self, from: &mut SavedReader<'_>) -> Result<(), StateError> {
+        for cell in self.0.begun.iter().chain(&self.0.ended) {
+            cell.set(from.take_u64()?);
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use crate::counters::Counts;
 use crate::extent::Extent;
 use crate::idle_control::ControlStatus;
 use crate::node::NodeId;
+use crate::saved::SavedValue;
 use crate::units::Duration;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -17,7 +18,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 /// Names a command while it is under way. Whoever gives the command chooses it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, SavedValue)]
 pub struct CommandId(pub u64);
 
 /// A command to a layer or a disk.

@@ -651,7 +651,7 @@ pub fn declared(name: &str) -> Option<&'static Declared> {
 }
 
 /// The counters and gauges of one node, or of several together.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, crate::saved::SavedValue)]
 pub struct Counts {
     counters: [u64; Counter::COUNT],
     gauges: [u64; Gauge::COUNT],

@@ -1,5 +1,6 @@
 //! Which of many parts is due next, and when.
 
+use crate::saved::SavedValue;
 use crate::units::Instant;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,6 +10,7 @@ const NEVER: Instant = Instant(u64::MAX);
 
 /// One deadline for each of a fixed number of parts. The earliest is known at once, and a change costs the
 /// logarithm of their number: a stack of a hundred disks looks at those with something to say alone.
+#[derive(SavedValue)]
 pub(crate) struct Deadlines {
     /// A tree in an array: the root is 1, the children of `n` are `2n` and `2n + 1`, each inner place has
     /// the earlier of its children, and the last half are the parts in their order.

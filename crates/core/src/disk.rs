@@ -11,12 +11,13 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::map::BandTable;
 use crate::operation::{Cause, Operation, RequestId};
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Instant};
 use crate::zone::{ZoneGeometry, ZoneModel};
 use alloc::sync::Arc;
 
 /// An operation on its way to a disk.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct DiskOp {
     /// To be returned with the completion.
     pub id: RequestId,
@@ -74,6 +75,10 @@ pub trait Disk {
     /// The nodes above have lost the disk, and nothing is submitted to it any more: what is in flight
     /// ends soon, even where the medium never answers.
     fn abandon(&mut self) {}
+    /// What there is to save of a disk that is simulated; `None` of one that cannot be saved.
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        None
+    }
 }
 
 /// What a disk is made of.

@@ -1,9 +1,10 @@
 //! What can go wrong with an operation, as data that travels in a completion.
 
+use crate::saved::SavedValue;
 use core::fmt;
 
 /// The result a client sees when an operation fails.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum IoError {
     /// The medium could not read or write (EIO).
     Medium,

@@ -1,9 +1,10 @@
 //! Half-open ranges of blocks.
 
+use crate::saved::SavedValue;
 use crate::units::{BlockCount, Lba};
 
 /// The blocks `start .. start + blocks`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, SavedValue)]
 pub struct Extent {
     /// First block.
     pub start: Lba,

@@ -2,6 +2,7 @@
 
 use crate::error::IoError;
 use crate::operation::Operation;
+use crate::saved::Saved;
 use alloc::rc::Rc;
 use core::cell::Cell;
 
@@ -9,7 +10,7 @@ use core::cell::Cell;
 ///
 /// The system reports a failed flush once, to whoever asked. What the others have written may be
 /// gone with it, so their flushes must fail too.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Saved)]
 pub struct FlushFailure(Rc<Cell<Option<IoError>>>);
 
 impl FlushFailure {

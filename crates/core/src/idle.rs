@@ -1,6 +1,7 @@
 //! Idle time: since when nothing has been asked, and whether that is long enough to do something else.
 
 use crate::layer::Context;
+use crate::saved::SavedValue;
 use crate::timers::Timers;
 use crate::units::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::units::{Duration, Instant};
 ///
 /// It has one of the [timers](Timers) of the layer to itself, so a layer may have several. Idle time begins
 /// behind an answer, never before the first request.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct IdleClock {
     timer: usize,
     /// How long nothing must have been asked.

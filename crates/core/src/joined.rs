@@ -8,6 +8,7 @@ use crate::extent::Extent;
 use crate::layer::{Context, Issue, Port};
 use crate::map::Slab;
 use crate::operation::{Operation, Request, Tag};
+use crate::saved::SavedValue;
 use crate::units::BlockCount;
 use alloc::vec::Vec;
 use core::fmt;
@@ -94,7 +95,7 @@ fn joined_log(below: &[&Geometry]) -> Option<LogSize> {
 }
 
 /// What a node below owes to flushes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Owed {
     /// What the layer uses of the node.
     blocks: BlockCount,
@@ -107,7 +108,7 @@ struct Owed {
 }
 
 /// A request that is split into parts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Job {
     request: Request,
     /// Parts that have not ended.
@@ -116,7 +117,7 @@ struct Job {
 }
 
 /// A part of a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(crate) struct Part {
     /// The request, as [`Parts::begin`] has named it.
     pub job: u32,
@@ -134,7 +135,7 @@ pub(crate) struct Part {
 /// has failed at a node makes all later ones of that node fail. A flush of a lost node fails where the
 /// node had taken writes that no flush has covered. A flush that names some blocks of a node covers none:
 /// a node that is several joined ones passes it on to those that have the blocks.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(crate) struct Parts {
     owed: Vec<Owed>,
     jobs: Slab<Job>,

@@ -18,6 +18,8 @@ use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
 use crate::router::{Hold, Issuer, Router, Said};
+use crate::saved::Saved;
+use crate::saved::SavedValue;
 use crate::stack::{DiskId, NodeId};
 use crate::units::{BlockCount, Duration, Instant};
 use alloc::vec::Vec;
@@ -116,10 +118,15 @@ pub trait Layer {
     /// Adds what there is to know of the layer by name, beside what it [counts](Context::count). It is
     /// asked while requests wait, so it adds up what is known and looks through no map.
     fn status(&self, _facts: &mut Vec<(&'static str, u64)>) {}
+
+    /// What there is to save of a layer that is simulated; `None` of one that cannot be saved.
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        None
+    }
 }
 
 /// An edge from a layer to a node below it. Each layer names its ports as constants.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct Port(pub u8);
 
 /// A run of blocks behind a port: where a layer keeps one of its things.

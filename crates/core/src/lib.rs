@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+// What is derived names this crate so, here as anywhere.
+extern crate self as imbrex_core;
 
 pub mod activity;
 pub mod array;
@@ -20,6 +22,7 @@ mod deadlines;
 pub mod disk;
 pub mod durability;
 pub mod engine;
+pub mod engine_state;
 pub mod error;
 pub mod extent;
 pub mod flush_failure;
@@ -39,6 +42,7 @@ pub mod planted;
 pub mod read_cache;
 pub mod rng;
 mod router;
+pub mod saved;
 pub mod scheduler;
 pub mod slice;
 pub mod span;

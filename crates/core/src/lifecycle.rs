@@ -1,11 +1,12 @@
 //! How a layer comes up and goes down: what it is told, and why it may refuse.
 
 use crate::error::IoError;
+use crate::saved::SavedValue;
 use alloc::string::String;
 use core::fmt;
 
 /// Names a set of members that were formatted together, or one member of it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, SavedValue)]
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {

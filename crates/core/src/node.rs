@@ -1,7 +1,9 @@
 //! How the nodes of a stack are named.
 
+use crate::saved::SavedValue;
+
 /// Names a node of a stack.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, SavedValue)]
 pub struct NodeId(pub(crate) u16);
 
 /// Names a leaf of a stack; disks are numbered from 0 in the order they were added.

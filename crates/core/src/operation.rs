@@ -3,9 +3,10 @@
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 
 /// When a write may be answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Durability {
     /// As soon as a later flush would make it durable.
     Cached,
@@ -14,7 +15,7 @@ pub enum Durability {
 }
 
 /// What a device can be asked to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Operation {
     /// Fill the buffer from the extent.
     Read,
@@ -49,7 +50,7 @@ pub enum Operation {
 
 /// What a [store of copies](crate::disk::CopyStore) can be asked to do. A copy is a whole block of
 /// the store; the extent lies in one, that of [`Drop`](CopyOperation::Drop) in any.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum CopyOperation {
     /// Fill the buffer from the copy. Where there is none, make room for one and answer
     /// [`NoCopy`](IoError::NoCopy); who asked stores the whole block later.
@@ -115,7 +116,7 @@ impl Operation {
 macro_rules! causes {
     ($($(#[doc = $says:literal])+ $cause:ident($name:literal),)+) => {
         /// Who wanted an operation. Write amplification and cleaning cost are sums over causes.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, SavedValue)]
         #[repr(u8)]
         pub enum Cause {
             $($(#[doc = $says])+ $cause,)+
@@ -161,19 +162,19 @@ causes! {
 }
 
 /// A word the issuer chooses and gets back with the completion; what it means is the issuer's own.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, SavedValue)]
 pub struct Tag(pub u64);
 
 /// Names one request while it is in flight. The router never gives the same id to two requests
 /// that are, or were, confused with one another: a stale id panics.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, SavedValue)]
 pub struct RequestId {
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
 
 /// An operation going down.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Request {
     /// To be given to [`Context::finish`](crate::layer::Context::finish), exactly once.
     pub id: RequestId,
@@ -191,7 +192,7 @@ pub struct Request {
 }
 
 /// The result of an operation coming up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Completion {
     /// As chosen when the operation was issued.
     pub tag: Tag,

@@ -1,7 +1,9 @@
 //! The only source of randomness: one seed per run, split into a stream per node.
 
+use crate::saved::SavedValue;
+
 /// A small deterministic generator (SplitMix64, Steele, Lea and Flood, OOPSLA 2014).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SavedValue)]
 pub struct Rng {
     state: u64,
 }

@@ -16,6 +16,7 @@ use crate::notice::{Notice, Notices};
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
+use crate::saved::{Saved, SavedValue};
 use crate::stack::{DiskId, NodeId};
 use crate::units::{BlockCount, Duration, Instant};
 use alloc::boxed::Box;
@@ -24,14 +25,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// Who issued a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(crate) enum Issuer {
     Host,
     Node(NodeId, Port),
 }
 
 /// How far a layer has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(crate) enum Stage {
     /// It was not told to come up.
     Down,
@@ -42,19 +43,26 @@ pub(crate) enum Stage {
     Absent,
 }
 
+#[derive(Saved)]
 pub(crate) struct PortState {
+    #[saved(keep)]
     pub below: NodeId,
     pub in_flight: u32,
     /// All that were ever sent there.
     pub sent: u64,
     /// The number of the member behind the port, if members are numbered.
+    #[saved(keep)]
     pub member: Option<u16>,
 }
 
+#[derive(Saved)]
 pub(crate) struct NodeState {
+    #[saved(each)]
     pub ports: Vec<PortState>,
+    #[saved(keep)]
     pub blocks: BlockCount,
     /// Set for a leaf.
+    #[saved(keep)]
     pub disk: Option<DiskId>,
     pub stage: Stage,
     /// The nodes above have lost it.
@@ -63,7 +71,7 @@ pub(crate) struct NodeState {
     pub counts: Counts,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct InFlight {
     generation: u32,
     active: bool,
@@ -150,34 +158,48 @@ impl Marks {
 }
 
 /// The queues between the nodes and the table of requests in flight.
+#[derive(Saved)]
 pub(crate) struct Router {
+    #[saved(each)]
     nodes: Vec<NodeState>,
     /// The node of each disk.
+    #[saved(keep)]
     disks: Vec<NodeId>,
     in_flight: Slab<InFlight>,
     /// When each node wants to be woken.
     pub wakes: Deadlines,
+    #[saved(keep)]
     pub messages: VecDeque<Message>,
+    #[saved(keep)]
     pub disk_ops: VecDeque<(DiskId, DiskOp)>,
+    #[saved(keep)]
     pub command_replies: VecDeque<Said>,
     /// Disks that were lost because a layer said so, or their labels cannot be written. What hangs there
     /// is yet to be ended.
+    #[saved(keep)]
     pub failed: Vec<DiskId>,
+    #[saved(keep)]
     pub marks: Marks,
     pub activities: Activities,
+    #[saved(keep)]
     pub notices: Notices<NodeId>,
     /// New disks that layers have yet to take.
+    #[saved(keep)]
     pub replacements: Vec<Replacing>,
     pub host_in_flight: u32,
     /// The host will send no further request.
     pub host_is_done: bool,
     /// The stack admits reads and flushes alone.
+    #[saved(keep)]
     pub is_read_only: bool,
     /// What the layer that is coming up has said.
+    #[saved(keep)]
     pub opened: Option<Result<(), OpenError>>,
     /// What the layer that is going down has said.
+    #[saved(keep)]
     pub closed: Option<Result<(), IoError>>,
     /// See [`Stack::plant`](crate::stack::Stack::plant).
+    #[saved(keep)]
     pub planted: Option<PlantedBug>,
 }
 
@@ -229,6 +251,11 @@ impl Router {
     #[inline]
     pub fn node_of(&self, disk: DiskId) -> NodeId {
         self.disks[usize::from(disk.0)]
+    }
+
+    /// The node of each disk.
+    pub fn disk_nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.disks.iter().copied()
     }
 
     /// True when operations issued there go to a disk.

@@ -14,6 +14,7 @@ use crate::layer::{Context, Issue, Layer, Port};
 use crate::map::Slab;
 use crate::operation::{Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Lba};
 use crate::zone::{ZoneGeometry, part_of_report};
 use alloc::sync::Arc;
@@ -65,7 +66,7 @@ impl fmt::Display for SliceError {
 }
 
 /// What is waited for below.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Passed {
     request: RequestId,
     operation: Operation,
@@ -79,10 +80,12 @@ struct Passed {
 /// A flush reaches the whole node below and bears the blocks of the slice, so that whoever counts
 /// there knows for which slice it was. When one has failed, through whichever slice of the node, all
 /// later flushes and forced writes fail as it did, until a new disk takes the place of the node.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Slice {
     /// What it offers, in the addresses of the node below.
+    #[saved(keep)]
     extent: Extent,
+    #[saved(keep)]
     zones: Option<Arc<ZoneGeometry>>,
     failure: FlushFailure,
     passed: Slab<Passed>,
@@ -91,7 +94,7 @@ pub struct Slice {
 }
 
 /// Tracks that a slice overlaps in one way up to a guard.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Guarded {
     /// In the addresses of the node below.
     extent: Extent,
@@ -286,5 +289,9 @@ impl Layer for Slice {
 
     fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {
         self.failure.forget();
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

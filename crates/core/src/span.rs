@@ -9,6 +9,7 @@ use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::{OpenError, Start};
 use crate::map::{BandId, BandTable};
 use crate::operation::{Completion, Operation, Request};
+use crate::saved::Saved;
 use crate::units::BlockCount;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -19,9 +20,10 @@ use alloc::vec::Vec;
 /// windows that have them, another one to all. A lost node costs its window only: reads and writes
 /// there fail, and so does a flush of everything where the window held writes that no flush had
 /// covered. When a flush of a window has failed, all later ones of it do.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Span {
     /// The blocks that each node holds, in the addresses of the span.
+    #[saved(keep)]
     windows: Vec<Extent>,
     parts: Parts,
 }
@@ -144,6 +146,10 @@ impl Layer for Span {
 
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
         facts.push(("windows", self.windows.len() as u64));
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }
 

@@ -6,6 +6,7 @@ mod marks;
 
 use crate::activity::Activities;
 pub use crate::node::{DiskId, NodeId};
+use crate::saved::Saved;
 pub use builder::StackBuilder;
 
 use crate::buffer::{BufferSlice, Buffers};
@@ -55,11 +56,15 @@ pub struct Arrival {
 /// [`poll_disk_op`]: Stack::poll_disk_op
 /// [`poll_reply`]: Stack::poll_reply
 /// [`next_wakeup`]: Stack::next_wakeup
+#[derive(Saved)]
 pub struct Stack {
     /// Indexed by node; `None` for a disk.
+    #[saved(keep)]
     layers: Vec<Option<Box<dyn Layer>>>,
     router: Router,
+    #[saved(keep)]
     top: NodeId,
+    #[saved(keep)]
     geometry: Geometry,
     locks: ExtentLocks<RequestId>,
     /// Registered requests that wait for a lock.
@@ -245,6 +250,17 @@ impl Stack {
     /// Every layer, from the bottom up.
     pub fn bottom_up(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
         (0..self.layers.len() as u16).map(NodeId)
+    }
+
+    /// The layers with their nodes, from the bottom up.
+    pub(crate) fn layers_mut(&mut self) -> impl Iterator<Item = (NodeId, &mut Box<dyn Layer>)> {
+        let numbered = (0..).map(NodeId).zip(&mut self.layers);
+        numbered.filter_map(|(node, layer)| Some((node, layer.as_mut()?)))
+    }
+
+    /// The node of each disk.
+    pub(crate) fn disk_nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.router.disk_nodes()
     }
 
     /// Lets a layer come up; a disk is up already.

@@ -12,6 +12,7 @@ use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::Start;
 use crate::operation::{Completion, Operation, Request};
 use crate::planted::PlantedBug;
+use crate::saved::Saved;
 use crate::units::{BlockCount, Lba};
 
 /// Where the blocks of a stripe lie: chunk k on node k modulo n, at chunk k div n there.
@@ -88,11 +89,14 @@ impl StripeLayout {
 ///
 /// The stripe is lost with the first of its nodes. What is left is every n-th chunk, of which no file
 /// system can be mounted; a stripe that went on would take writes of which a part is gone.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Stripe {
+    #[saved(keep)]
     layout: StripeLayout,
+    #[saved(keep)]
     nodes: usize,
     /// Blocks of the nodes that are in no chunk of the stripe.
+    #[saved(keep)]
     unused: BlockCount,
     parts: Parts,
 }
@@ -255,5 +259,9 @@ impl Layer for Stripe {
     fn status(&self, facts: &mut alloc::vec::Vec<(&'static str, u64)>) {
         facts.push(("nodes", self.nodes as u64));
         facts.push(("unused_bytes", self.unused.bytes()));
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

@@ -1,10 +1,11 @@
 //! The instants a layer waits for: the one alarm that a layer has serves all of them.
 
 use crate::layer::Context;
+use crate::saved::SavedValue;
 use crate::units::Instant;
 
 /// When each of `N` timers ends. A layer names them by small numbers, those of an enum of its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Timers<const N: usize>([Option<Instant>; N]);
 
 impl<const N: usize> Default for Timers<N> {

@@ -1,6 +1,7 @@
 //! Addresses, counts and times as types of their own, so that a block address is never added to a
 //! byte count by accident.
 
+use crate::saved::SavedValue;
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 
@@ -8,20 +9,20 @@ use core::ops::{Add, AddAssign, Sub};
 pub const BLOCK_BYTES: u64 = 4096;
 
 /// The address of a block, counted from the start of the device it belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, SavedValue)]
 pub struct Lba(pub u64);
 
 /// A number of blocks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, SavedValue)]
 pub struct BlockCount(pub u64);
 
 /// A point in time, in nanoseconds since the start of the run. Only the engine knows where it
 /// comes from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, SavedValue)]
 pub struct Instant(pub u64);
 
 /// A span of time in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, SavedValue)]
 pub struct Duration(pub u64);
 
 impl Lba {

@@ -4,6 +4,7 @@
 //! A *zone* belongs to the interface; a *band* to a translation that hides the shingles.
 
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use crate::units::{BLOCK_BYTES, BlockCount, Lba};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,7 +17,7 @@ pub const DESCRIPTOR_BYTES: usize = 64;
 const REPORT_BLOCKS_MAX: u64 = 128;
 
 /// Numbers the zones of a device from its start.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, SavedValue)]
 pub struct ZoneId(pub u32);
 
 crate::words! {
@@ -101,7 +102,7 @@ impl ZoneGeometry {
 }
 
 /// The state of a zone, with its code in a report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 #[repr(u8)]
 pub enum ZoneCondition {
     /// A conventional zone.

@@ -6,10 +6,11 @@ use super::read_ahead::ReadAhead;
 use super::seek::SeekCurve;
 use super::segments::Segments;
 use imbrex_core::extent::Extent;
+use imbrex_core::saved::{Saved, SavedValue};
 use imbrex_core::units::Instant;
 
 /// Direction of a transfer between the heads and the platters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Direction {
     /// From the platters.
     Read,
@@ -42,19 +43,26 @@ pub struct Access {
 }
 
 /// The arm, its position and the platters under it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Saved)]
 pub struct Arm {
     /// Where blocks lie.
+    #[saved(keep)]
     pub platters: Platters,
     /// How long the arm takes.
+    #[saved(keep)]
     pub curve: SeekCurve,
+    #[saved(keep)]
     head_switch_ns: u64,
     /// May be negative: the seek curve is that of reads.
+    #[saved(keep)]
     write_settle_ns: i64,
+    #[saved(keep)]
     pub(super) read_ahead_blocks: u64,
     /// Angle of the platters at time zero.
+    #[saved(keep)]
     phase_ns: u64,
     /// False when every block is under its head as soon as the arm is on its track.
+    #[saved(keep)]
     rotates: bool,
     pub(super) cylinder: u64,
     pub(super) surface: u64,
@@ -64,6 +72,7 @@ pub struct Arm {
     pub(super) last: Direction,
     pub(super) ahead: Option<ReadAhead>,
     /// What was read and written before; `None` for a drive that keeps only what it read last.
+    #[saved(each)]
     pub(super) segments: Option<Box<Segments>>,
     /// What the arm of a drive on a bus notes.
     pub(super) noted: Option<Box<Noted>>,

@@ -2,6 +2,7 @@
 
 use crate::model::at_most_a_step;
 use crate::quantity::Span;
+use imbrex_core::saved::{Saved, SavedValue};
 use imbrex_core::units::Instant;
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +120,7 @@ impl BusModel {
 }
 
 /// Sectors that passed the head one after another on one track.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Run {
     /// When the first one came under the head.
     pub begin_ns: u64,
@@ -194,9 +195,10 @@ pub(super) enum Connection {
 }
 
 /// The bus of a drive and who has it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Saved)]
 pub(super) struct Bus {
     /// What the drive file says.
+    #[saved(keep)]
     pub model: BusModel,
     /// Since when it is taken without a break ...
     taken_from_ns: u64,

@@ -4,10 +4,11 @@ use super::arm::{Access, AccessTime, Arm, Direction};
 use super::bus::{Arrivals, Run};
 use super::platters::Place;
 use imbrex_core::extent::Extent;
+use imbrex_core::saved::SavedValue;
 use imbrex_core::units::Instant;
 
 /// What the arm of a drive on a bus notes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SavedValue)]
 pub(super) struct Noted {
     /// The sectors of the last access.
     pub runs: Vec<Run>,
@@ -31,7 +32,7 @@ pub(super) enum Found {
 }
 
 /// The data of a write on their way to the drive.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Feed {
     /// When the first sector began to cross the bus.
     pub begin_ns: u64,

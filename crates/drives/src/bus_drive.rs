@@ -11,6 +11,7 @@ use super::statistics::DiskStatistics;
 use imbrex_core::disk::DiskOp;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
+use imbrex_core::saved::{Saved, SavedValue};
 use imbrex_core::units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -27,7 +28,7 @@ pub struct WriteRoom {
 
 /// What is known of a command beside what the scheduler is told; `ready` there is when the arm may
 /// begin.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Pending {
     /// When the drive had the command.
     received: Instant,
@@ -42,7 +43,7 @@ struct Pending {
 }
 
 /// A write that the arm is at, or was last at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct LastWrite {
     /// The block behind it.
     end: u64,
@@ -55,11 +56,15 @@ struct LastWrite {
 /// The firmware works on one request at a time: what comes while the arm is busy leaves the bus and
 /// takes it again when its turn has come. So what was written is on the medium before anything
 /// else is done, but for writes that continue the one the arm is at.
+#[derive(Saved)]
 pub struct BusDrive {
     arm: Arm,
     bus: Bus,
+    #[saved(keep)]
     electronics: Electronics,
+    #[saved(keep)]
     scheduling: QueueModel,
+    #[saved(keep)]
     room: WriteRoom,
     /// In order of arrival; the first `depth` are visible to the scheduler.
     queue: VecDeque<Command>,

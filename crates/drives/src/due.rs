@@ -1,6 +1,7 @@
 //! Operations whose end is known and not yet reported.
 
 use imbrex_core::disk::DiskOp;
+use imbrex_core::saved::SavedValue;
 use imbrex_core::units::Instant;
 use std::collections::VecDeque;
 
@@ -8,7 +9,7 @@ use std::collections::VecDeque;
 ///
 /// A sorted queue: an operation entered later mostly ends later, so its place is found in a step
 /// or two from the back.
-#[derive(Default)]
+#[derive(Default, SavedValue)]
 pub struct Due {
     queue: VecDeque<(Instant, DiskOp)>,
 }

@@ -4,6 +4,7 @@ use super::shingles::Shingles;
 use super::zone_table::SparesAt;
 use imbrex_core::disk::TrackTable;
 use imbrex_core::extent::Extent;
+use imbrex_core::saved::SavedValue;
 use imbrex_core::units::BlockCount;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -99,7 +100,7 @@ struct Zone {
 }
 
 /// A track and a block on it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct Place {
     zone: u32,
     /// Track in the zone.

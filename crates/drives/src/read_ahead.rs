@@ -4,10 +4,11 @@ use super::arm::{Access, AccessTime, Arm, Direction};
 use super::platters::Place;
 use super::segments::{ReadAheadTo, Segments};
 use imbrex_core::extent::Extent;
+use imbrex_core::saved::SavedValue;
 use imbrex_core::units::Instant;
 
 /// Blocks that the drive goes on reading after a read, until something else is to be done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct ReadAhead {
     /// First block held.
     pub from: u64,

@@ -11,9 +11,11 @@ use crate::quantity::Rate;
 use imbrex_core::disk::DiskOp;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
+use imbrex_core::saved::{Saved, SavedValue};
 use imbrex_core::units::{Duration, Instant};
 use std::collections::VecDeque;
 
+#[derive(SavedValue)]
 struct PendingFlush {
     op: DiskOp,
     sequence: u64,
@@ -52,9 +54,12 @@ impl Electronics {
 /// The arm serves one access at a time. It is idle, or busy until `arm_free`; what it does next is
 /// decided when it gets free, among the operations that have arrived by then. Background writes
 /// are carried out when time is next asked for: nothing outside can see them earlier.
+#[derive(Saved)]
 pub struct RotatingDrive {
     arm: Arm,
+    #[saved(keep)]
     electronics: Electronics,
+    #[saved(keep)]
     scheduling: QueueModel,
     /// In order of arrival; the first `depth` are visible to the scheduler.
     queue: VecDeque<Command>,

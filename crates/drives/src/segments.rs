@@ -2,6 +2,7 @@
 
 use crate::quantity::{Size, Span};
 use imbrex_core::extent::Extent;
+use imbrex_core::saved::Saved;
 use imbrex_core::units::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -136,14 +137,18 @@ impl Overheads {
 }
 
 /// Segments that are not being read into.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Saved)]
 pub struct Segments {
     /// Where reading ahead ends.
+    #[saved(keep)]
     pub read_ahead_to: ReadAheadTo,
     /// As [`SegmentModel::after_hit`].
+    #[saved(keep)]
     pub after_hit: bool,
     /// As [`SegmentModel::keeps_passed`].
+    #[saved(keep)]
     pub keeps_passed: bool,
+    #[saved(keep)]
     keeps_written: bool,
     /// Room of each.
     pub blocks: u64,

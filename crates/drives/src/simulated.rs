@@ -20,6 +20,7 @@ use imbrex_core::error::IoError;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
 use imbrex_core::rng::Rng;
+use imbrex_core::saved::Saved;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Instant};
 use std::rc::Rc;
 
@@ -36,21 +37,27 @@ pub(super) fn bare_arm(
     arm.with_rotation(options.rotation)
 }
 
+#[derive(Saved)]
 enum Mechanics {
-    Conventional(Box<RotatingDrive>),
-    Shingled(Box<RotatingDrive>),
-    OnBus(Box<BusDrive>),
+    Conventional(#[saved(inner)] Box<RotatingDrive>),
+    Shingled(#[saved(inner)] Box<RotatingDrive>),
+    OnBus(#[saved(inner)] Box<BusDrive>),
     SolidState(SolidState),
 }
 
 /// A simulated disk: how long operations take, what the blocks hold, and what was counted.
+#[derive(Saved)]
 pub struct SimulatedDisk {
+    #[saved(keep)]
     geometry: Geometry,
     mechanics: Mechanics,
+    #[saved(keep)]
     contents: Contents,
     due: Due,
+    #[saved(keep)]
     statistics: Rc<DiskStatistics>,
     /// Blocks of the mechanics in one of the geometry: those of 4 KiB may be several sectors.
+    #[saved(keep)]
     sectors_per_block: u64,
     /// Operations that failed when they arrived, by the order in which they end.
     failures: Vec<(DiskOp, IoError)>,
@@ -187,6 +194,10 @@ impl Disk for SimulatedDisk {
             None => Ok(()),
         };
         Some(DiskCompletion { id: op.id, result })
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 
     fn is_signalled(&self) -> bool {

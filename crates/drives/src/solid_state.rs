@@ -7,6 +7,7 @@ use super::statistics::DiskStatistics;
 use crate::quantity::Rate;
 use imbrex_core::disk::DiskOp;
 use imbrex_core::operation::Operation;
+use imbrex_core::saved::Saved;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
 use std::collections::VecDeque;
 
@@ -26,10 +27,13 @@ struct Path {
 ///
 /// The controller takes requests one at a time, each for the larger of the command interval and
 /// the transfer at the sustained rate; a free channel then holds it for the rest of its latency.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Saved)]
 pub struct SolidState {
+    #[saved(keep)]
     paths: [Path; 2],
+    #[saved(keep)]
     flush_ns: u64,
+    #[saved(keep)]
     write_cache: bool,
     controller_free_ns: u64,
     /// In ascending order: which channel is which does not matter.

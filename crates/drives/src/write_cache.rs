@@ -4,6 +4,7 @@ use super::platters::Place;
 use imbrex_core::disk::DiskOp;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Cause;
+use imbrex_core::saved::SavedValue;
 use imbrex_core::units::BlockCount;
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 pub const RUN_BYTES_MAX: u64 = 1 << 20;
 
 /// A run of blocks to be written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Segment {
     /// Which blocks.
     pub extent: Extent,
@@ -24,7 +25,7 @@ pub struct Segment {
 }
 
 /// Segments waiting to be written, and writes waiting for room.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct WriteCache {
     segments: Vec<Segment>,
     /// The one being written, which still takes room.

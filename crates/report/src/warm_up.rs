@@ -13,6 +13,15 @@ impl Report {
         if most == 0 && self.runs.iter().all(|run| run.inputs.warm_up.is_none()) {
             return None;
         }
+        let used_s = |run: &Run| run.inputs.warm_up.map_or(0.0, |warm_up| warm_up.duration_s);
+        if let ([run], 0) = (&self.runs[..], most)
+            && used_s(run) > 0.0
+        {
+            return Some(format!(
+                "The stack was used before, for {}: no request of this workload is a warm-up.",
+                duration(used_s(run))
+            ));
+        }
         if most == least {
             let took = |run: &Run| run.inputs.warm_up.map(|warm_up| warm_up.duration_s);
             let took = match &self.runs[..] {
@@ -51,6 +60,11 @@ mod tests {
     #[test]
     fn it_says_what_is_left_out_and_when_systems_saw_different_loads() {
         assert_eq!(line(&[None, None]), None);
+        let before = line(&[Some(0)]).expect("a line");
+        assert!(
+            before.starts_with("The stack was used before, for 90.0 s: no request"),
+            "{before}"
+        );
         let one = line(&[Some(1500)]).expect("a line");
         assert_eq!(one, "The first 1,500 requests (90.0 s) are a warm-up and in no figure.");
         let same = line(&[Some(1500), Some(1500)]).expect("a line");

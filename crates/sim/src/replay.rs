@@ -313,6 +313,16 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         after
     }
 
+    /// Leaves the records to a number out, as if they had been replayed, and holds back those behind it as
+    /// [`hold_after`](Self::hold_after) does.
+    pub fn skip(&mut self, number: u64) {
+        self.hold_after(number);
+        while let Some((waiting, _)) = self.next {
+            self.counts.end_blocks = self.counts.end_blocks.max(waiting.extent.end().0);
+            self.advance();
+        }
+    }
+
     /// Lets the records go on that were held back. What was counted and recorded of those before is forgotten, and
     /// recorded times count from now. If the first of them should have come before now, it and all that follow
     /// come that much later.

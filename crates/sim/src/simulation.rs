@@ -17,6 +17,11 @@ impl VirtualClock {
     pub fn now(&self) -> Instant {
         self.now
     }
+
+    /// It is a later time at once.
+    pub fn go_on_from(&mut self, now: Instant) {
+        self.now = now;
+    }
 }
 
 impl Clock for VirtualClock {

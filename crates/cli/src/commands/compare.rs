@@ -9,23 +9,20 @@ use super::telling::Telling;
 use super::workload::workload;
 use crate::args::CompareArgs;
 use crate::caller::Caller;
-use crate::commit::commit;
+use crate::commit::{commit, program};
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, usage, usage_if_option};
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::ReplayMode;
 use imbrex_serve::signals::STOPPED_EXIT_STATUS;
-use imbrex_sim::experiment::{BaseStack, Batch, Case, Watch, parameters};
+use imbrex_sim::experiment::{BaseStack, Batch, Case, RunFiles, Watch, parameters};
 use imbrex_sim::progress::Step;
 use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
 
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     check_together(args)?;
-    check_out(&args.output)?;
-    if let Some(log) = &args.log_requests {
-        check_output("--log-requests", log, [args.workload.trace.as_str()])?;
-    }
+    check_outputs(args)?;
     let (workload, mut replay, _kept) = workload(&args.workload)?;
     if args.untimed {
         replay.mode = ReplayMode::Untimed;
@@ -54,6 +51,7 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
             swept.len()
         )));
     }
+    check_state(args, swept.len())?;
     let configs = || swept.iter().map(|(config, _)| config);
     check_series(&args.series, configs())?;
     if args.print_experiment {
@@ -86,11 +84,16 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     let batch = Batch { workload, seed, cases, jobs: jobs(args.output.jobs) };
     let mut report = {
         let telling = Telling::new(args.output.quiet);
-        let log = args.log_requests.as_deref();
+        let files = RunFiles {
+            request_log: args.log_requests.as_deref(),
+            save_state: args.save_state.as_deref(),
+            state: args.state.as_deref(),
+            program: &program(),
+        };
         let stop = caller.stop()?;
         let progress = |step: &Step<'_>| telling.step(step);
         let watch = Watch { progress: &progress, stop, finished: None };
-        saying_when_stopping(caller, stop, &telling, || batch.run_logged(log, &watch))
+        saying_when_stopping(caller, stop, &telling, || batch.run_with(&files, &watch))
             .map_err(usage_if_option)?
     };
     report.commit = commit();
@@ -104,6 +107,29 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(STOPPED_EXIT_STATUS),
     })
+}
+
+/// Refuses what could not be written.
+fn check_outputs(args: &CompareArgs) -> Result<(), Failure> {
+    check_out(&args.output)?;
+    let files = [("--log-requests", &args.log_requests), ("--save-state", &args.save_state)];
+    for (option, file) in files {
+        if let Some(file) = file {
+            check_output(option, file, [args.workload.trace.as_str()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the state of several systems.
+fn check_state(args: &CompareArgs, systems: usize) -> Result<(), Failure> {
+    let options = [("--save-state", &args.save_state), ("--state", &args.state)];
+    match options.into_iter().find(|(_, file)| file.is_some()) {
+        Some((option, _)) if systems > 1 => Err(usage(format!(
+            "{option}: a state is of one system, and {systems} are to be compared; accepted: one, such as --systems pore"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Finds options that cannot be together.

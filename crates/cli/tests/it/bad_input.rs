@@ -340,3 +340,74 @@ fn a_command_called_wrongly_ends_with_status_2() {
         assert!(message.contains(part), "{arguments:?}: {message}");
     }
 }
+
+#[test]
+fn states_that_do_not_fit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path();
+    let of = |options: &str| {
+        let options = format!(
+            "compare --trace synthetic:uniform-random-write/200 --fit wrap --quiet --json {options}"
+        );
+        let output = imbrex(place, &options.split(' ').collect::<Vec<_>>());
+        let message = String::from_utf8(output.stderr).expect("text");
+        (output.status.code(), message)
+    };
+    let fails = |options: &str, status, part: &str| {
+        let (code, message) = of(options);
+        assert!(code == Some(status) && message.contains(part), "{options}: {code:?} {message}");
+        assert!(status != 1 || message.lines().count() == 1, "{message}");
+    };
+    let (code, message) = of("--systems lru --limit 300 --warm-up 100 --save-state x.state");
+    assert_eq!(code, Some(0), "{message}");
+    let whole = std::fs::read(place.join("x.state")).expect("a state");
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(place.join(name), bytes).expect("a file");
+    };
+    write("cut.state", &whole[..whole.len() / 2]);
+    let mut other = whole.clone();
+    other[8] = 2;
+    write("newer.state", &other);
+    other[8] = 1;
+    other[whole.len() / 2] ^= 1;
+    write("damaged.state", &other);
+    write("text.state", b"hello");
+    std::fs::create_dir(place.join("folder")).expect("a folder");
+    let saved = "a file that --save-state has written";
+    for (file, found) in [
+        ("cut.state", format!("cut.state: it is cut; accepted: {saved}")),
+        ("damaged.state", format!("it is damaged: its checksum is wrong; accepted: {saved}")),
+        ("text.state", format!("it is not the state of a simulated stack; accepted: {saved}")),
+        ("newer.state", "it has format version 2; accepted: 1, which".to_string()),
+        ("folder", "folder: Is a directory".to_string()),
+        ("none.state", "none.state: No such file".to_string()),
+    ] {
+        fails(&format!("--systems lru --limit 300 --state {file}"), 1, &found);
+    }
+    fails(
+        "--systems pore --limit 300 --state x.state",
+        1,
+        "it is of system `lru`; accepted: a state of `pore`",
+    );
+    let another = "--systems lru --limit 300 --set cache.capacity=2MiB --state x.state";
+    fails(
+        another,
+        1,
+        "it is of a system `lru` that was built in another way; accepted: the same keys",
+    );
+    fails(
+        "--systems lru --limit 300 --seed 7 --state x.state",
+        1,
+        "it is of seed 1; accepted: a state of seed 7",
+    );
+    let (code, message) = of("--systems hdd --limit 300 --warm-up 100 --save-state hdd.state");
+    assert_eq!(code, Some(0), "{message}");
+    fails("--systems hdd --limit 50 --state hdd.state", 1, "accepted: a longer trace");
+    fails("--systems lru --save-state y.state", 2, "--warm-up <PART>");
+    let two = "--save-state: a state is of one system, and 2 are to be compared; accepted: one";
+    fails("--systems lru,pore --warm-up 9 --save-state y.state", 2, two);
+    fails("--systems lru --state x.state --warm-up 9", 2, "cannot be used with");
+    fails("--systems lru --warm-up 9 --save-state folder", 1, "folder");
+    let left: Vec<_> = std::fs::read_dir(place).expect("a folder").flatten().collect();
+    assert_eq!(left.len(), 7, "nothing is half written: {left:?}");
+}

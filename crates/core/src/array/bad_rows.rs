@@ -2,11 +2,12 @@
 
 use super::Columns;
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// For rows from a first one on the columns that cannot give their block. It takes no memory where there are
 /// none.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct BadRows {
     first: u64,
     rows: Vec<Columns>,

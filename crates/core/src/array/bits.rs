@@ -1,5 +1,6 @@
 //! Bits by number, of which long runs are never set.
 
+use crate::saved::SavedValue;
 use crate::state::{StateError, StateReader, StateWriter};
 use alloc::boxed::Box;
 use alloc::vec;
@@ -10,7 +11,7 @@ const PAGE_WORDS: usize = 512;
 const PAGE_BITS: u64 = PAGE_WORDS as u64 * 64;
 
 /// Bits by number. A page of them takes memory when one is set there.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Bits {
     pages: Vec<Option<Box<[u64; PAGE_WORDS]>>>,
 }

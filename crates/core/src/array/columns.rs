@@ -1,7 +1,9 @@
 //! Sets of columns.
 
+use crate::saved::SavedValue;
+
 /// A set of the columns of an array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, SavedValue)]
 pub struct Columns(u64);
 
 impl Columns {

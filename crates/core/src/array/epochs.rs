@@ -1,7 +1,9 @@
 //! Which work of an array was begun before something else happened.
 
+use crate::saved::SavedValue;
+
 /// Work in flight, counted by the epoch in which it was begun. Two epochs have work at most.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Epochs {
     /// Of the even and of the odd ones.
     in_flight: [u32; 2],

@@ -5,10 +5,11 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::map::Slab;
 use crate::operation::{Cause, Operation, Request, RequestId};
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 
 /// Who has asked for a job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum JobOwner {
     /// The node above, which waits for an answer.
     Above,
@@ -29,7 +30,7 @@ pub struct EndedJob {
     pub result: Result<(), IoError>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Job {
     owner: JobOwner,
     request: Request,
@@ -40,7 +41,7 @@ struct Job {
 }
 
 /// Requests, each of which ends when all of its parts have.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Jobs {
     jobs: Slab<Job>,
     ended: VecDeque<u32>,

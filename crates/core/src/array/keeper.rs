@@ -14,12 +14,13 @@ use crate::lifecycle::OpenError;
 use crate::map::Slab;
 use crate::operation::RequestId;
 use crate::planted::PlantedBug;
+use crate::saved::{Saved, SavedValue};
 use crate::units::Instant;
 use alloc::format;
 use alloc::vec::Vec;
 
 /// What waits for the ledger.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Token {
     /// An answer, by its number.
     Answer(u32),
@@ -30,7 +31,7 @@ pub enum Token {
 }
 
 /// How far the life of an array has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Life {
     /// It comes up.
     Opening,
@@ -45,7 +46,7 @@ pub enum Life {
 }
 
 /// A disk that is being taken in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Admission {
     port: Port,
     /// Who waits for it; nobody where a member has come back.
@@ -53,7 +54,7 @@ struct Admission {
 }
 
 /// Who the members are, as the ledger has it.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Keeper {
     pub ledger: Ledger<Token>,
     /// Ports behind which there is a copy of the journal.

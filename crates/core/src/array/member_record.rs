@@ -3,6 +3,7 @@
 use super::members::State;
 use crate::durability::block::{Field, field};
 use crate::layer::Port;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// A member is, or has, something else from now on.
@@ -21,7 +22,7 @@ pub const MEMBER_FIELDS: [Field; 5] = [
 pub const MEMBER_BYTES: usize = 13;
 
 /// What is recorded of a member.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct MemberRecord {
     /// Which column it is.
     pub column: u8,

@@ -6,6 +6,7 @@ use super::{Columns, Redundancy};
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
+use crate::saved::{Saved, SavedValue};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -13,7 +14,7 @@ use core::ops::Range;
 pub const COLUMNS_MAX: usize = 64;
 
 /// What a member has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum State {
     /// All of its rows.
     In,
@@ -27,7 +28,7 @@ pub enum State {
     Returning(u64),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Member {
     port: Port,
     state: State,
@@ -45,7 +46,7 @@ pub enum Loss {
 }
 
 /// The members of an array by column, and its spares.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Members {
     members: Vec<Member>,
     /// Ports with nodes that may take the place of a member, the next one first.

@@ -3,12 +3,13 @@
 use super::RegionShape;
 use super::bits::Bits;
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use crate::state::{StateError, StateReader, StateWriter};
 use core::ops::Range;
 
 /// The regions that were written while a member was out. It need not be told which: one that comes back gets
 /// all of them anew, which is what it has missed and perhaps more.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Missed {
     shape: RegionShape,
     regions: Bits,

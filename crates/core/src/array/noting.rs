@@ -3,10 +3,11 @@
 use super::{RowMap, Rows};
 use crate::error::IoError;
 use crate::layer::Context;
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 
 /// The end of a write that was noted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct EndedWrite {
     /// The number that the layer gave it.
     pub number: u64,
@@ -15,7 +16,7 @@ pub struct EndedWrite {
 }
 
 /// Writes on their way to the notes of the layer, and those that have ended since.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Noting {
     /// Writes wait until they are noted. They are never forced: the layer flushes behind them.
     pub is_on: bool,

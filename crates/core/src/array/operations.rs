@@ -9,9 +9,10 @@ use crate::extent::Extent;
 use crate::layer::{Context, Issue, Port};
 use crate::map::Slab;
 use crate::operation::{Cause, Operation, Tag};
+use crate::saved::{Saved, SavedValue};
 
 /// Whom an operation below is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Owner {
     /// Work on rows.
     Task(u32),
@@ -21,7 +22,7 @@ pub(super) enum Owner {
     Layer(u64),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct InFlight {
     owner: Owner,
     column: usize,
@@ -50,11 +51,12 @@ pub(super) struct Done {
 }
 
 /// The operations that are in flight, each with whom it is for.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Saved)]
 pub(super) struct Operations {
     in_flight: Slab<InFlight>,
     serial: u64,
     /// How long they may take, where that is bounded.
+    #[saved(each)]
     pub patience: Option<Patience>,
     /// What was written and may not be durable, where somebody remembers what members have missed.
     pub unflushed: Option<Unflushed>,

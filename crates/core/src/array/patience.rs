@@ -1,13 +1,14 @@
 //! How long an array waits for a member.
 
 use crate::layer::{Context, Port};
+use crate::saved::SavedValue;
 use crate::units::{Duration, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// What was seen of a port.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Seen {
     is_busy: bool,
     /// Operations that had ended there.
@@ -17,7 +18,7 @@ struct Seen {
 }
 
 /// Finds members of which an operation takes too long: such a member counts as lost.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Patience {
     lost_after: Duration,
     ports: Vec<Seen>,

@@ -3,10 +3,11 @@
 use super::bad_rows::BadRows;
 use super::{Columns, Members, Redundancy, RowMap};
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// How the new parity of rows is found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Method {
     /// From the old parity, what is replaced and what replaces it.
     Modify,
@@ -19,7 +20,7 @@ pub enum Method {
 }
 
 /// Rows that are changed in the same way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct Segment {
     /// The rows.
     pub rows: Extent,

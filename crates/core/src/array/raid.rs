@@ -12,6 +12,7 @@ use crate::joined::{JoinError, joined};
 use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::{OpenError, Start};
 use crate::operation::{Completion, Operation, Request};
+use crate::saved::Saved;
 use crate::units::{BlockCount, Instant};
 use alloc::vec::Vec;
 use core::fmt;
@@ -105,11 +106,13 @@ impl fmt::Display for ArrayError {
 /// RAID level 1, 4 or 5 over any nodes that take writes anywhere, which loses members and rebuilds them.
 ///
 /// It keeps nothing but its blocks: what it knows of its members ends with the process.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Raid {
+    #[saved(keep)]
     map: RaidRows,
     rows: Rows,
     /// Blocks of the members that are in no row.
+    #[saved(keep)]
     unused: BlockCount,
     reads: ReadRuns,
 }
@@ -253,5 +256,9 @@ impl Layer for Raid {
     fn status(&self, facts: &mut Vec<(&'static str, u64)>) {
         self.rows.status(facts);
         facts.push(("unused_bytes", self.unused.bytes()));
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

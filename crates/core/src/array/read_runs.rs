@@ -4,11 +4,12 @@ use super::task::Piece;
 use super::{RowMap, Rows};
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Of each column the rows that are to be read, and where in the request they go.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct ReadRuns(Vec<(Extent, Vec<Piece>)>);
 
 impl ReadRuns {

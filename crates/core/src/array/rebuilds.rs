@@ -9,6 +9,7 @@ use crate::layer::{Context, Port};
 use crate::ledger::When;
 use crate::notice::Notice;
 use crate::planted::PlantedBug;
+use crate::saved::SavedValue;
 use crate::units::BLOCK_BYTES;
 use alloc::vec::Vec;
 
@@ -25,7 +26,7 @@ pub enum FlushFor {
 }
 
 /// A member that was away and is there again.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct Returning {
     /// Its column.
     pub column: usize,
@@ -34,7 +35,7 @@ pub struct Returning {
 }
 
 /// The rebuild of a member as the journal has it, and the members that are to be rebuilt because they are back.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Rebuilds {
     /// Rows between two records at most.
     progress_rows: u64,

@@ -2,9 +2,10 @@
 
 use crate::checksums::pages_of;
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 
 /// Rows in regions: first the tables of checksums of all regions, then what the regions hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct RegionShape {
     /// Rows of a region; the last one may have fewer.
     pub region_rows: u64,

@@ -4,6 +4,7 @@
 //! there. After a crash the marked regions alone are compared. A region that nobody writes for a while is
 //! *cleared* again, when what was written there is durable on all members.
 
+use crate::saved::SavedValue;
 use crate::units::{Duration, Instant};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -16,7 +17,7 @@ pub const MARKED_MAX: usize = 1024;
 /// A region that was not written for so long is cleared.
 const CLEARED_AFTER: Duration = Duration::from_ms(1000);
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 enum State {
     /// That it may differ is being made durable.
     Marking,
@@ -25,7 +26,7 @@ enum State {
     Clearing,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Region {
     state: State,
     /// Writes under way.
@@ -34,7 +35,7 @@ struct Region {
 }
 
 /// The marked regions.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Regions {
     marked: BTreeMap<u64, Region>,
     /// Regions that are to be marked.

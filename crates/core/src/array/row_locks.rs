@@ -2,10 +2,11 @@
 
 use crate::extent::Extent;
 use crate::map::ExtentLocks;
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 
 /// Locks of rows and of lanes, first come, first served.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct RowLocks {
     rows: ExtentLocks<u32>,
     /// Tasks whose blocks must come down in the order in which they were begun, by lane.

@@ -9,7 +9,7 @@ use super::patience::Patience;
 use super::plan::{Method, Segment};
 use super::rebuild::{CHUNK_ROWS, Rebuild};
 use super::row_locks::RowLocks;
-use super::scrubbed::Scrubbed;
+use super::scrubbed::Ended;
 use super::task::{Step, Task, Turn, Work, runs_of};
 use super::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
@@ -22,27 +22,10 @@ use crate::map::Slab;
 use crate::notice::Notice;
 use crate::operation::{Cause, Completion, Durability, Operation};
 use crate::planted::PlantedBug;
+use crate::saved::Saved;
 use crate::units::{Duration, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-
-/// The end of an operation that the layer has issued for work of its own.
-#[derive(Clone, Copy, Debug)]
-pub struct Ended {
-    /// The word that the layer chose.
-    pub word: u64,
-    /// What happened.
-    pub result: Result<(), IoError>,
-    /// What was found, where rows were compared.
-    pub found: Scrubbed,
-}
-
-impl Ended {
-    /// The end of something that has compared nothing.
-    pub fn of(word: u64, result: Result<(), IoError>) -> Ended {
-        Ended { word, result, found: Scrubbed::default() }
-    }
-}
 
 /// The requests of an array and their rows.
 ///
@@ -53,13 +36,14 @@ impl Ended {
 ///
 /// A member of which a write or a flush fails is out, as long as all others are there. With two members out
 /// what needs both is lost, and all else goes on.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Rows {
     pub(super) members: Members,
     pub(super) jobs: Jobs,
     pub(super) tasks: Slab<Task>,
     pub(super) locks: RowLocks,
     pub(super) operations: Operations,
+    #[saved(absent)]
     pub(super) rebuild: Option<Rebuild>,
     pub(super) epochs: Epochs,
     /// Ends of the layer's own operations.

@@ -1,8 +1,7 @@
 //! Scrubs of an array, and rows that are made right because a read has found them wrong.
 
 use super::pace::Pace;
-use super::rows::Ended;
-use super::scrubbed::Scrubbed;
+use super::scrubbed::{Ended, Scrubbed};
 use super::status::WorkStatus;
 use super::{CHUNK_ROWS, RowMap, Rows};
 use crate::command::{CommandError, CommandId, Rate};
@@ -10,6 +9,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::notice::Notice;
+use crate::saved::Saved;
 use crate::units::{BLOCK_BYTES, Duration, Instant};
 use alloc::vec::Vec;
 
@@ -38,8 +38,9 @@ pub struct EndedScrub {
 }
 
 /// The scrub of an array, and its repairs.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Saved)]
 pub struct Scrubs {
+    #[saved(absent)]
     scrub: Option<Scrub>,
     /// Rows that are being made right because a read has found them wrong.
     repairs: u32,

@@ -9,6 +9,7 @@ use crate::layer::Context;
 use crate::lifecycle::Uuid;
 use crate::map::{AddressMap, LruList, address_map};
 use crate::planted::PlantedBug;
+use crate::saved::SavedValue;
 use crate::units::BLOCK_BYTES;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -16,7 +17,7 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
 /// The table of a region in memory.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 struct Table {
     region: u64,
     /// A word for each row; none while it is being read.
@@ -29,7 +30,7 @@ struct Table {
 }
 
 /// The tables of an array.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Sums {
     shape: RegionShape,
     /// Whose tables they are.

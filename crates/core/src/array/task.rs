@@ -9,11 +9,12 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Cause, Operation};
+use crate::saved::SavedValue;
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// What is done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Work {
     /// Blocks of some columns are written.
     Write,
@@ -59,7 +60,7 @@ pub enum Work {
 }
 
 /// How far it has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Step {
     /// It waits for its rows, or for whoever has made it.
     Waiting,
@@ -76,7 +77,7 @@ pub enum Step {
 }
 
 /// A run of blocks of a request and where in the rows of a part they are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Piece {
     /// The first block, from the start of the request.
     pub in_request: u64,
@@ -87,7 +88,7 @@ pub struct Piece {
 }
 
 /// When work may go on.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SavedValue)]
 pub struct Turn {
     /// Of its rows and its lane what it waits for.
     pub missing: u8,
@@ -100,7 +101,7 @@ pub struct Turn {
 }
 
 /// Work on some rows.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Task {
     /// The request it is a part of; none of a rebuild and of work of the layer's own.
     pub job: Option<u32>,

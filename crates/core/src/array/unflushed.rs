@@ -3,10 +3,11 @@
 use super::RegionShape;
 use super::bits::Bits;
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// Regions, each once. One that was touched before takes no new memory.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 struct Touched {
     has: Bits,
     all: Vec<u64>,
@@ -28,7 +29,7 @@ impl Touched {
 }
 
 /// The regions of one member.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 struct OfMember {
     /// Written since the flush under way began, or the last one where none is under way.
     since: Touched,
@@ -41,7 +42,7 @@ struct OfMember {
 /// A write counts when it is sent, and again when it has ended: a flush that began in between need not have made it
 /// durable. Those that are sent and have not ended are not here when a flush has ended meanwhile; who asks looks for
 /// them too.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Unflushed {
     shape: RegionShape,
     members: Vec<OfMember>,

@@ -6,17 +6,19 @@
 
 mod bytes;
 
+use crate::saved::{Saved, SavedReader, SavedValue, SavedWriter};
+use crate::state::StateError;
 use crate::units::{BLOCK_BYTES, Lba};
 use alloc::vec;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// Names a buffer of an engine.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, SavedValue)]
 pub struct BufferId(u32);
 
 /// A run of blocks in a buffer.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, SavedValue)]
 pub struct BufferSlice {
     /// The buffer.
     pub buffer: BufferId,
@@ -82,6 +84,7 @@ enum Content {
     Bytes(Bytes),
 }
 
+#[derive(SavedValue)]
 struct Buffer {
     blocks: u32,
     /// Issued operations that still hold a part of it.
@@ -92,8 +95,19 @@ struct Buffer {
     content: Content,
 }
 
+/// The state of a stack is saved where sizes alone are simulated.
+impl SavedValue for Content {
+    fn put_into(&self, _to: &mut SavedWriter) {}
+
+    fn take_from(_from: &mut SavedReader<'_>) -> Result<Content, StateError> {
+        Ok(Content::Counted)
+    }
+}
+
 /// The buffers of one engine.
+#[derive(Saved)]
 pub struct Buffers {
+    #[saved(keep)]
     kind: ContentKind,
     slab: Vec<Buffer>,
     /// Free buffers by the power of two of their capacity.

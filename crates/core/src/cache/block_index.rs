@@ -4,6 +4,7 @@
 //! bucket and four a thing.
 
 use super::entries::NONE;
+use crate::saved::SavedValue;
 use crate::units::Lba;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -25,7 +26,7 @@ pub(super) trait Chained {
 }
 
 /// The index. The things are handed to it with each call, for they belong to who owns it.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct BlockIndex {
     /// First thing of each bucket; as many as a power of two.
     buckets: Vec<u32>,

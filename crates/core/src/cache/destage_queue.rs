@@ -2,6 +2,7 @@
 
 use crate::error::IoError;
 use crate::operation::Operation;
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 
 /// Destages that hold a buffer at once.
@@ -10,7 +11,7 @@ const DESTAGES_IN_FLIGHT_MAX: u32 = 64;
 const BATCH_JOBS_MAX: usize = 32;
 
 /// When a job takes its place in the queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Joins {
     /// When it is decided on: writes below keep the order of the decisions.
     WhenDecided,
@@ -20,7 +21,7 @@ pub(super) enum Joins {
 }
 
 /// Jobs whose writes below have not been issued, in the order in which they must be.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct DestageQueue {
     /// What a destage issues below.
     pub operation: Operation,
@@ -126,7 +127,7 @@ impl DestageQueue {
 
 /// Destages that were written below and wait together for a flush there, and jobs whose blocks are
 /// durable below and have yet to be freed.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Batch {
     /// Blocks of the destages that wait for a flush which has not begun.
     blocks: u64,

@@ -2,6 +2,7 @@
 
 use super::block_index::{BlockIndex, Chained};
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use crate::units::Lba;
 use alloc::vec::Vec;
 
@@ -12,7 +13,7 @@ pub(super) const NONE: u32 = u32::MAX;
 ///
 /// An entry is *cached* until it is evicted or dropped, then *leaving* until nothing refers to it
 /// any more and, when it was dirty, its data is durable below.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Entry {
     /// Where the block belongs.
     pub lba: Lba,
@@ -89,7 +90,7 @@ impl Chained for Vec<Entry> {
 }
 
 /// All entries, and an index over the newest entry of each block.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Entries {
     entries: Vec<Entry>,
     index: BlockIndex,

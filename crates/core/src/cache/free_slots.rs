@@ -1,6 +1,7 @@
 //! Free slots, given out so that blocks which belong together lie together.
 
 use crate::map::LruLists;
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -12,7 +13,7 @@ const WINDOW_SLOTS: u32 = u64::BITS;
 /// Slots are divided into *windows*. Each has a word of bits, one for each free slot, and stands in the list of
 /// the longest run of free slots that it has. So the best place for a run of blocks is found at once:
 /// a window whose longest run is as long as the blocks need, or hardly longer.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct FreeSlots {
     first: u32,
     end: u32,

@@ -2,6 +2,7 @@
 
 use super::entries::NONE;
 use super::jobs::JobKind;
+use crate::saved::{Saved, SavedValue};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -9,7 +10,7 @@ use alloc::vec::Vec;
 const PORTION_BLOCKS_MAX: u64 = 1024;
 
 /// Where a write to fresh slots stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, SavedValue)]
 enum Step {
     /// It has not asked for its turn, or it has ended.
     #[default]
@@ -20,7 +21,7 @@ enum Step {
 
 /// What a write to fresh slots keeps beside its job. It is written in portions, each as long as its
 /// regions are marked and as there is room for its records.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct FreshWrite {
     step: Step,
     /// The slot that each entry goes to; [`NONE`] stands for the entry's own, which it waits for.
@@ -52,7 +53,7 @@ impl FreshWrite {
 }
 
 /// The host writes in hand.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct HostWrites {
     /// The kind of their jobs: [`JobKind::FlashWrite`] or [`JobKind::FreshWrite`].
     pub kind: JobKind,

@@ -6,10 +6,11 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::map::Slab;
 use crate::operation::{Cause, Operation, RequestId};
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// What a job does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum JobKind {
     /// Reads cached blocks for a host request.
     FlashRead,
@@ -34,7 +35,7 @@ pub(super) enum JobKind {
 }
 
 /// A piece of work on a run of blocks, from the decision to its last completion.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Job {
     pub kind: JobKind,
     /// What is issued for a host request.
@@ -77,7 +78,7 @@ impl Job {
 }
 
 /// The jobs in hand, by number; the numbers are the tags of their operations.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Jobs {
     jobs: Slab<Job>,
     /// Operations of all jobs, on either port.
@@ -130,10 +131,10 @@ impl Jobs {
 }
 
 /// Host requests that are not answered yet.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Hosts(Slab<HostRequest>);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct HostRequest {
     id: RequestId,
     /// Jobs that must end first.
@@ -177,7 +178,7 @@ impl Hosts {
 }
 
 /// Something that happens to an entry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Event {
     /// It got a slot, or needs none any more.
     Slotted,
@@ -192,7 +193,7 @@ pub(super) enum Event {
 }
 
 /// Who waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Waiter {
     /// A job, which is blocked once for it.
     Job(u32),
@@ -201,14 +202,14 @@ pub(super) enum Waiter {
 }
 
 /// Lists of who waits for which event of an entry, in the order of coming.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Waits {
     nodes: Slab<Wait>,
     /// Used within one call only; kept for its memory.
     pub woken: Vec<Waiter>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Wait {
     event: Event,
     waiter: Waiter,

@@ -1,10 +1,11 @@
 //! What went around a buffer and no flush below has covered yet.
 
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// Counts what is left below by whoever goes around, so that a flush of the host goes below only where
 /// something there needs it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct LeftBelow {
     /// Zeroings and writes around the buffer that have ended.
     writes: u64,

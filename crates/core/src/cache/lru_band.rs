@@ -10,6 +10,7 @@ use super::zones::bands_for;
 use crate::disk::Geometry;
 use crate::map::BandTable;
 use crate::map::{LruList, LruLists};
+use crate::saved::{Saved, SavedValue};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;
@@ -17,9 +18,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Least recently used, by whole bands.
+#[derive(Saved)]
 pub(super) struct LruBand {
+    #[saved(keep)]
     bands: Arc<BandTable>,
     /// Dirty blocks that leave together at most; no limit when absent.
+    #[saved(keep)]
     batch: Option<u64>,
     list: LruList,
     /// Two lists for each band: its clean blocks, and behind them its dirty ones.
@@ -28,7 +32,7 @@ pub(super) struct LruBand {
 }
 
 /// A cached block.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Block {
     band: u32,
     /// Its place in the band.

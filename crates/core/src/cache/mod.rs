@@ -66,6 +66,7 @@ use crate::layer::{Context, Layer, Port};
 use crate::ledger::Ledger;
 use crate::lifecycle::Start;
 use crate::operation::{Completion, Operation, Request};
+use crate::saved::Saved;
 use alloc::vec::Vec;
 use destage_queue::{Batch, DestageQueue, Joins};
 use durable::intent::WriteIntent;
@@ -80,8 +81,11 @@ use slots::Slots;
 use zone_books::ZoneBooks;
 
 /// The write-back cache.
+#[derive(Saved)]
 pub struct Cache {
+    #[saved(keep)]
     settings: CacheSettings,
+    #[saved(keep)]
     backing_blocks: u64,
     replacement: Replacement,
     entries: Entries,
@@ -260,5 +264,9 @@ impl Layer for Cache {
             ("clean_blocks", cached_blocks - dirty_blocks),
             ("free_blocks", capacity - cached_blocks),
         ]);
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

@@ -8,6 +8,7 @@ use super::zone_ranking::ZoneRanking;
 use super::zones::{ZONES_MAX, ZoneSettings, Zones};
 use crate::disk::Geometry;
 use crate::map::LruLists;
+use crate::saved::{Saved, SavedValue};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;
@@ -15,7 +16,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// Most cached blocks, by whole zones.
+#[derive(Saved)]
 pub(super) struct Most {
+    #[saved(keep)]
     zones: Zones,
     /// The blocks of each zone.
     members: LruLists,
@@ -28,7 +31,7 @@ pub(super) struct Most {
 }
 
 /// A cached block.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Block {
     lba: Lba,
     zone: u32,

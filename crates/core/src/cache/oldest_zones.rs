@@ -1,5 +1,6 @@
 //! Of some zones, the one whose oldest dirty block is the oldest.
 
+use crate::saved::SavedValue;
 use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,6 +10,7 @@ use core::cmp::Reverse;
 ///
 /// The oldest block of a zone only ever becomes a younger one. So a clock in the heap is at most the
 /// true one, and is put right when it comes to the top.
+#[derive(SavedValue)]
 pub(super) struct OldestZones {
     heap: BinaryHeap<Reverse<(u64, u32)>>,
     /// By zone, whether it is in the heap.

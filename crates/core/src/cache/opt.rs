@@ -2,6 +2,7 @@
 //! 1966). No policy that must take in every missing block has more hits.
 
 use super::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::{Saved, SavedValue};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::sync::Arc;
@@ -30,7 +31,9 @@ pub fn next_uses(lbas: &[Lba]) -> Vec<u32> {
 
 /// Blocks in a heap by their next use, the last one on top; among blocks that are never used
 /// again, the lowest address.
+#[derive(Saved)]
 pub(super) struct Opt {
+    #[saved(keep)]
     next_uses: Arc<[u32]>,
     /// Blocks looked up so far.
     accesses: u64,
@@ -38,7 +41,7 @@ pub(super) struct Opt {
     known: Vec<Known>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Known {
     lba: Lba,
     next_use: u32,

@@ -2,6 +2,7 @@
 
 use crate::counters::{Counter, Gauge};
 use crate::extent::Extent;
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
@@ -52,7 +53,7 @@ impl PolicyEvents {
 /// The cache names its blocks by small dense numbers, which it uses again after a removal. A
 /// policy keeps its state in arrays over them, and knows the blocks between
 /// [`on_insert`](Self::on_insert) and [`on_remove`](Self::on_remove).
-pub trait EvictionPolicy {
+pub trait EvictionPolicy: Saved {
     /// A block that was looked up and is not here is about to come in: said before the cache makes room
     /// for it, since who leaves may depend on it. A block that is put back is not announced.
     fn before_insert(&mut self, _lba: Lba) {}

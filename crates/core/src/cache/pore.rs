@@ -14,6 +14,7 @@ use super::zones::{ZoneSettings, Zones};
 use crate::counters::{Counter, PORE};
 use crate::disk::Geometry;
 use crate::map::{LruList, LruLists};
+use crate::saved::{Saved, SavedValue};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;
@@ -136,7 +137,9 @@ impl PoreSettings {
 }
 
 /// Partially open region for eviction.
+#[derive(Saved)]
 pub(super) struct Pore {
+    #[saved(keep)]
     settings: PoreSettings,
     capacity_blocks: u64,
     /// False until the cache has filled for the first time: all zones are open.
@@ -148,6 +151,7 @@ pub(super) struct Pore {
     all: LruList,
     /// The clean blocks and those in open zones, in the order of `all`.
     evictable: LruList,
+    #[saved(keep)]
     map: Zones,
     zones: Vec<Zone>,
     /// Zones with a cached dirty block at the last division, the ones opened first.
@@ -157,7 +161,7 @@ pub(super) struct Pore {
 }
 
 /// What is known of a cached block.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Block {
     /// The zone, and two flags above it.
     zone_and_flags: u32,
@@ -180,7 +184,7 @@ impl Block {
     }
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, SavedValue)]
 struct Zone {
     /// Accesses to its dirty blocks in the window, at the last division.
     accesses: u64,

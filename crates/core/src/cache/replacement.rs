@@ -1,11 +1,14 @@
 //! Which blocks are cached, as the policy sees them.
 
 use super::policy::EvictionPolicy;
+use crate::saved::Saved;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// The policy and the number of blocks that it chooses from.
+#[derive(Saved)]
 pub(super) struct Replacement {
+    #[saved(inner)]
     pub policy: Box<dyn EvictionPolicy>,
     /// Blocks that a look-up finds. All of them are known to the policy.
     pub cached_blocks: u64,

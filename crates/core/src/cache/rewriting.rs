@@ -27,6 +27,7 @@ use crate::layer::{Context, Issue};
 use crate::ledger::When;
 use crate::operation::{Cause, Completion, Operation, Tag};
 use crate::planted::PlantedBug;
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Lba};
 use crate::zone::{ZoneId, next_to_report};
 use alloc::vec::Vec;
@@ -38,9 +39,10 @@ const FETCHES_MAX: usize = 4;
 const REPORT_TAG: Tag = Tag(1 << 60);
 
 /// What a cache knows of the zones below, and the rewrites under way.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Saved)]
 pub(super) struct Rewriting {
     /// None where the node below shows no zones, or nobody would rewrite one.
+    #[saved(each)]
     pub books: Option<ZoneBooks>,
     /// A zone is rewritten when more blocks of it leave together.
     rewrite_blocks: u64,
@@ -60,14 +62,14 @@ pub(super) struct Rewriting {
     pub left_below: LeftBelow,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Pending {
     zone: Extent,
     reset: u32,
 }
 
 /// A job that is blocked once until another has ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 struct After {
     ended: u32,
     then: u32,

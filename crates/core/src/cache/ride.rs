@@ -11,6 +11,9 @@
 
 mod ripeness;
 mod share;
+
+use crate::saved::{Saved, SavedValue};
+
 #[cfg(test)]
 mod tests;
 mod windows;
@@ -110,10 +113,12 @@ impl RideSettings {
 }
 
 /// Evict where the rewrite is already paid for.
+#[derive(Saved)]
 pub(super) struct Ride {
     batch: u64,
     /// Blocks looked up so far.
     clock: u64,
+    #[saved(keep)]
     zones: Zones,
     bands: Vec<Band>,
     blocks: Vec<Block>,
@@ -127,7 +132,7 @@ pub(super) struct Ride {
 }
 
 /// The dirty cached blocks of a band, in a list from the least to the most recently used.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Band {
     oldest: u32,
     newest: u32,
@@ -153,7 +158,7 @@ impl Band {
 }
 
 /// What is known of a cached block.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Block {
     lba: Lba,
     /// The clock of its last access.

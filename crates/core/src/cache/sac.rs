@@ -13,6 +13,7 @@ use super::zone_ranking::ZoneRanking;
 use super::zones::{ZONES_MAX, ZoneSettings, Zones, log_for};
 use crate::disk::Geometry;
 use crate::map::{LruList, LruLists};
+use crate::saved::{Saved, SavedValue};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;
@@ -95,6 +96,7 @@ impl SacSettings {
 }
 
 /// Open zones, and a cost model between clean and dirty blocks.
+#[derive(Saved)]
 struct Sac {
     batch: usize,
     log_blocks: u64,
@@ -105,6 +107,7 @@ struct Sac {
     /// Blocks looked up so far.
     clock: u64,
     phase: Phase,
+    #[saved(keep)]
     map: Zones,
     zones: Vec<Zone>,
     /// The zones that may be opened, by their stale dirty blocks.
@@ -128,6 +131,7 @@ struct Sac {
 }
 
 /// The clean blocks, by their last use.
+#[derive(SavedValue)]
 struct CleanBlocks {
     order: LruList,
     blocks: u64,
@@ -136,7 +140,7 @@ struct CleanBlocks {
 }
 
 /// What leaves until the costs are compared again.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, SavedValue)]
 enum Phase {
     /// They are to be compared now.
     Over,
@@ -146,7 +150,7 @@ enum Phase {
     Clean(u64),
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, SavedValue)]
 struct Zone {
     /// Its dirty blocks, and those of them that are stale.
     dirty: u32,
@@ -166,7 +170,7 @@ impl Zone {
 }
 
 /// A cached block.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Block {
     /// The clock of its last access.
     clock: u64,

@@ -3,11 +3,12 @@
 use super::free_slots::FreeSlots;
 use super::waiting_line::WaitingLine;
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 
 /// The slots of a cache, in two pools: those of cached blocks, and behind them those in which a zone
 /// is put together that is to be rewritten. So a rewrite, which holds the slots of its victims until
 /// it has ended, never waits for a slot that a newcomer took.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Slots {
     /// The block of the flash where the slots begin.
     base: u64,
@@ -16,7 +17,7 @@ pub(super) struct Slots {
 }
 
 /// Slots of one pool, and who waits for one.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 struct Pool {
     /// First slot, and the one behind the last.
     first: u32,
@@ -42,7 +43,7 @@ pub(super) enum Wish {
 }
 
 /// Who waits for a slot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum SlotWaiter {
     /// A newcomer: it waits as well until few enough entries have one.
     Entry(u32),

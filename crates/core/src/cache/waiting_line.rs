@@ -1,6 +1,7 @@
 //! Who waits for a slot, in the order in which they came.
 
 use super::slots::SlotWaiter;
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -9,7 +10,7 @@ const NOWHERE: u64 = u64::MAX;
 
 /// A line from whose middle an entry may step out. Everything takes constant time, averaged over those who come,
 /// and nothing allocates once the longest line and the highest number of an entry were seen.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct WaitingLine {
     /// None where somebody stepped out; never at the front.
     line: VecDeque<Option<SlotWaiter>>,

@@ -2,6 +2,7 @@
 //! far each zone is written.
 
 use crate::extent::Extent;
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Lba};
 use crate::zone::{ZoneCondition, ZoneGeometry, ZoneId, descriptors};
 use alloc::sync::Arc;
@@ -9,13 +10,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// The books. Without a report they say of no zone that it has a pointer.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct ZoneBooks {
+    #[saved(keep)]
     geometry: Arc<ZoneGeometry>,
     zones: Vec<BookedZone>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SavedValue)]
 struct BookedZone {
     /// It has a write pointer, and can be reset.
     has_pointer: bool,

@@ -8,6 +8,7 @@ use super::zones::{ZONES_MAX, ZoneSettings, Zones};
 use crate::counters::{Counter, ZONE_BUFFER};
 use crate::disk::Geometry;
 use crate::map::{LruList, LruLists};
+use crate::saved::{Saved, SavedValue};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::boxed::Box;
@@ -57,7 +58,9 @@ impl ZoneLruSettings {
 }
 
 /// Least recently used, by whole zones.
+#[derive(Saved)]
 struct ZoneLru {
+    #[saved(keep)]
     zones: Zones,
     /// The zones that have blocks.
     recency: LruList,
@@ -70,7 +73,7 @@ struct ZoneLru {
 }
 
 /// A cached block.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Block {
     lba: Lba,
     zone: u32,

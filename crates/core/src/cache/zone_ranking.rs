@@ -1,10 +1,12 @@
 //! Of many zones, the one with the greatest weight.
 
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// The zones by their weights, as a tournament: each match is won by the greater weight, and by the lower
 /// zone of two that weigh the same.
+#[derive(SavedValue)]
 pub(super) struct ZoneRanking {
     /// The winner of each match: the final is at 1, those before match `n` at `2 n` and `2 n + 1`.
     matches: Vec<u32>,

@@ -4,6 +4,7 @@ use crate::durability::block::{
     BlockError, BlockKind, Expected, Header, PAYLOAD_BYTES, seal_into, unseal,
 };
 use crate::lifecycle::Uuid;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// Checksums in a page.
@@ -15,7 +16,7 @@ pub(crate) fn pages_of(sums: u64) -> u64 {
 }
 
 /// Which page it is, of all that a layer has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(crate) struct PageId {
     /// Where it lies on its port.
     pub address: u64,
@@ -24,7 +25,7 @@ pub(crate) struct PageId {
 }
 
 /// A page of a table: what its header says.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(crate) struct Page {
     /// The member that it lies on.
     pub member: Uuid,

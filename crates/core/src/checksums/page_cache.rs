@@ -2,10 +2,11 @@
 
 use super::page::PageId;
 use crate::map::{AddressMap, LruList, address_map};
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// A page in memory.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 struct Frame {
     id: PageId,
     /// Empty when the buffers of the engine hold no bytes, so that nothing can be compared.
@@ -14,7 +15,7 @@ struct Frame {
 
 /// The pages that were used last. Finding one takes constant time, and nothing is allocated once as
 /// many are there as there may be.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct PageCache {
     frames: Vec<Frame>,
     /// Frames by the address of their page.

@@ -7,6 +7,7 @@ use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::planted::PlantedBug;
+use crate::saved::SavedValue;
 use crate::units::BLOCK_BYTES;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -31,7 +32,7 @@ impl Verdict {
 }
 
 /// A page that is being read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(crate) struct PageRead {
     pub page: Page,
     pub buffer: BufferSlice,
@@ -45,7 +46,7 @@ impl PageRead {
 }
 
 /// The pages of a layer's tables. A `W` waits for a page that is not in memory.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(crate) struct Pages<W> {
     cache: PageCache,
     waiting: Waiting<W>,

@@ -1,19 +1,20 @@
 //! What waits for pages of tables that are being read.
 
 use crate::map::{AddressMap, Slab, address_map};
+use crate::saved::SavedValue;
 
 /// Pages that are read at once for which there is room from the start.
 const PAGES_AT_ONCE: usize = 64;
 
 /// Who waits for one page: places in all who wait, the first who came first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Line {
     first: u32,
     last: u32,
 }
 
 /// What was read and waits for a page, by the address of the page.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Waiting<R> {
     lines: AddressMap<Line>,
     /// Each with the one that came after it for the same page.

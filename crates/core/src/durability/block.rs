@@ -1,6 +1,7 @@
 //! The sealed block: the frame of every metadata block that is written to a member.
 
 use crate::lifecycle::Uuid;
+use crate::saved::SavedValue;
 use crate::units::BLOCK_BYTES;
 use alloc::format;
 use alloc::string::String;
@@ -17,7 +18,7 @@ pub const PAYLOAD_BYTES: usize = BLOCK_BYTES as usize - HEADER_BYTES;
 pub const MAGIC: u32 = u32::from_le_bytes(*b"ImBx");
 
 /// What a sealed block is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, SavedValue)]
 #[repr(u16)]
 pub enum BlockKind {
     /// The root of a member.
@@ -81,7 +82,7 @@ pub(crate) const fn field(name: &'static str, offset: usize, bytes: usize) -> Fi
 }
 
 /// What the header of a sealed block says beside its checksum.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct Header {
     /// What the block is.
     pub kind: BlockKind,

@@ -1,6 +1,7 @@
 //! The bytes of a checkpoint on their way to its pages.
 
 use super::block::PAYLOAD_BYTES;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -51,7 +52,7 @@ pub(super) enum Next {
 }
 
 /// The pages of a checkpoint, written one after another.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Pages {
     /// What the layer has handed over and what of it is not in a page yet.
     pub bytes: Vec<u8>,

@@ -3,9 +3,10 @@
 use super::checkpoint_pages::Pages;
 use super::ids::Lsn;
 use super::superblock::Superblock;
+use crate::saved::SavedValue;
 
 /// Why a checkpoint is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Occasion {
     /// The journal takes records when it is done.
     Begin,
@@ -18,7 +19,7 @@ pub(super) enum Occasion {
 }
 
 /// What is on its way, in this order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Step {
     Strays,
     StraysFlush,
@@ -31,7 +32,7 @@ pub(super) enum Step {
 }
 
 /// A checkpoint on its way.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Checkpoint {
     /// What the superblock will say.
     pub superblock: Superblock,

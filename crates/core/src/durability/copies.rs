@@ -10,12 +10,13 @@ use super::settings::JournalSettings;
 use super::superblock::{COPIES, Superblock};
 use crate::layer::Port;
 use crate::lifecycle::{OpenError, Uuid};
+use crate::saved::{Saved, SavedValue};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// What part a copy takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Part {
     /// It has every record.
     In,
@@ -28,8 +29,9 @@ pub(super) enum Part {
 }
 
 /// One copy of a journal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Saved)]
 pub(super) struct JournalCopy {
+    #[saved(keep)]
     pub settings: JournalSettings,
     pub part: Part,
     /// The number of its member in the set, and its name.
@@ -44,7 +46,7 @@ pub(super) struct JournalCopy {
 }
 
 /// Some of the copies, a bit for each.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, SavedValue)]
 pub(super) struct CopySet(u32);
 
 impl CopySet {
@@ -81,7 +83,7 @@ impl CopySet {
 }
 
 /// The copies with which an operation in flight is not done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Pending {
     /// Those that it was sent to.
     pub sent: CopySet,
@@ -91,15 +93,16 @@ pub(super) struct Pending {
 }
 
 /// A journal block that is sent later.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct HeldBlock {
     pub header: Header,
     pub records: Vec<u8>,
 }
 
 /// The copies of a journal.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct Mirror {
+    #[saved(each)]
     pub copies: Vec<JournalCopy>,
     /// Those whose members have all data of the layer. The last of them is never recorded as out.
     pub with_data: CopySet,
@@ -109,14 +112,18 @@ pub(super) struct Mirror {
     pub pending: Vec<Pending>,
     /// What has been done and is not told before a change is recorded.
     pub deferred: VecDeque<Purpose>,
+    #[saved(absent)]
     pub settling: Option<Settling>,
+    #[saved(absent)]
     pub admission: Option<Admission>,
     /// Journal blocks that wait for a copy that is about to join.
     pub held: VecDeque<HeldBlock>,
     /// The map for the checkpoint with which the journal begins, while a change is recorded.
     pub map: Option<Vec<u8>>,
     /// Events that nothing holds back.
+    #[saved(absent)]
     pub notices: VecDeque<JournalEvent>,
+    #[saved(keep)]
     pub read: CopiesRead,
     /// The journal may write: it is formatted, or the layer has taken back what was recovered.
     pub is_begun: bool,

@@ -5,6 +5,7 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::Port;
 use crate::lifecycle::OpenError;
+use crate::saved::SavedValue;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -101,7 +102,7 @@ impl Intact {
 }
 
 /// Things that wait for a place in the journal, in the order of their places.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct LsnQueue<T> {
     queue: VecDeque<(Lsn, T)>,
 }

@@ -1,10 +1,11 @@
 //! Flushes of the journal's port: which is in flight, and what it covers.
 
 use super::ids::{FlushTicket, Lsn};
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 
 /// A flush that is waiting for the journal blocks it must cover.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Collecting {
     ticket: FlushTicket,
     /// Every block before it must have been written.
@@ -12,7 +13,7 @@ struct Collecting {
 }
 
 /// The flush that is in flight.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Flushing {
     /// Every ticket up to and with this one is done with it.
     pub ticket: FlushTicket,
@@ -25,7 +26,7 @@ pub(super) struct Flushing {
 }
 
 /// The flushes that were asked for.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Flushes {
     tickets: u64,
     /// Flushes that are not begun, oldest first; their targets rise.

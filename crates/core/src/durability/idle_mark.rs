@@ -7,6 +7,7 @@
 //! it.
 
 use super::ids::Lsn;
+use crate::saved::SavedValue;
 use crate::units::{Duration, Instant};
 
 /// Time without a journal block and without the end of a flush after which a mark is written. It
@@ -15,7 +16,7 @@ use crate::units::{Duration, Instant};
 const MARK_AFTER: Duration = Duration::from_ms(100);
 
 /// What is known of the need for a mark.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug, SavedValue)]
 pub(super) struct IdleMark {
     /// Something on the member says that every journal block before this one is durable: the mark
     /// of the newest block, or a checkpoint that replaces them.

@@ -20,6 +20,7 @@ use crate::layer::{Context, Issue, Port};
 use crate::lifecycle::Uuid;
 use crate::operation::{Cause, Completion, Operation, Tag};
 use crate::planted::PlantedBug;
+use crate::saved::Saved;
 use crate::units::{BLOCK_BYTES, BlockCount};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -37,8 +38,9 @@ const LAST_BLOCKS: u64 = 2;
 /// The layer hands every completion whose tag the journal [owns](Self::owns) to
 /// [`complete`](Self::complete) and then takes out the [events](Self::next_event); after it has
 /// appended what one event of its own brought, it calls [`commit`](Self::commit).
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Journal {
+    #[saved(keep)]
     pub(super) settings: JournalSettings,
     pub(super) phase: Phase,
     /// What the newest durable superblock says.
@@ -48,6 +50,7 @@ pub struct Journal {
     /// The copies that did not name the checkpoint which recovery has found.
     pub(super) strays: [bool; COPIES],
     pub(super) checkpoint: Option<Checkpoint>,
+    #[saved(absent)]
     pub(super) events: VecDeque<JournalEvent>,
     failed: Option<IoError>,
     pub(super) ring: Ring,
@@ -59,6 +62,7 @@ pub struct Journal {
     has_unflushed_data: bool,
     pub(super) operations: Operations,
     /// The copies of a journal that is kept on several ports.
+    #[saved(each)]
     pub(super) mirror: Option<Box<Mirror>>,
 }
 

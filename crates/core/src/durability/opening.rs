@@ -10,6 +10,7 @@ use super::settings::JournalSettings;
 use super::superblock::{COPIES, Superblock};
 use crate::error::IoError;
 use crate::lifecycle::{OpenError, Uuid};
+use crate::saved::Saved;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -21,13 +22,13 @@ use alloc::vec::Vec;
 pub(super) const COUNT_MAX: u64 = u64::MAX / 2;
 
 /// How far the life of a journal has come.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) enum Phase {
     /// Not opened yet, refused or closed.
     Shut,
     /// The ring is being zeroed; then comes the checkpoint of these bytes.
-    Formatting(Vec<u8>),
-    Opening(Box<Opening>),
+    Formatting(#[saved(keep)] Vec<u8>),
+    Opening(#[saved(keep)] Box<Opening>),
     Running,
 }
 

@@ -4,6 +4,7 @@ use super::ids::Lsn;
 use crate::buffer::BufferSlice;
 use crate::map::Slab;
 use crate::operation::Tag;
+use crate::saved::SavedValue;
 
 /// Tags with this bit belong to the journal; a layer's own must not have it.
 const TAG_BIT: u64 = 1 << 63;
@@ -12,7 +13,7 @@ const COPY_SHIFT: u32 = 32;
 const COPY_MASK: u64 = 0xff;
 
 /// What an operation in flight is for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) enum Purpose {
     Unused,
     JournalBlock(Lsn),
@@ -38,7 +39,7 @@ impl Purpose {
 }
 
 /// The operations in flight, by tag.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Operations(Slab<(Purpose, BufferSlice)>);
 
 impl Operations {

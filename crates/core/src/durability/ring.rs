@@ -3,11 +3,12 @@
 use super::block::PAYLOAD_BYTES;
 use super::ids::Lsn;
 use super::record::{self, DataRef};
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// The blocks of the ring. They are numbered from the format on, so each number is used once.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Ring {
     /// Blocks of the ring.
     blocks: u64,

@@ -3,6 +3,7 @@
 use super::block::{self, BlockError, BlockKind, Expected, Field, HEADER_BYTES, Header, field};
 use super::settings::{JournalSettings, LayerKind};
 use crate::lifecycle::Uuid;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// Copies of the superblock.
@@ -47,7 +48,7 @@ pub const FEATURES: u32 =
     FEATURE_STRETCHES | FEATURE_HOME_APART | FEATURE_MIRRORED | FEATURE_CHECKSUMS | FEATURE_PARTS;
 
 /// What the superblock says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct Superblock {
     /// Features a reader need not know.
     pub compatible_features: u32,

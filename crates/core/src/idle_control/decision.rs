@@ -1,5 +1,6 @@
 //! How long the drive is left idle next: equations 1 and 2 of Idler (IEEE TC 2020).
 
+use crate::saved::Saved;
 use crate::units::Duration;
 
 /// What an Idler can be set to.
@@ -58,8 +59,9 @@ pub enum Regime {
 }
 
 /// Decides, and remembers the last idle period that was one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Saved)]
 pub struct Decider {
+    #[saved(keep)]
     settings: IdlerSettings,
     last: Option<Duration>,
 }

@@ -9,6 +9,7 @@
 //! was given.
 
 use crate::extent::Extent;
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Duration, Lba};
 use crate::zone::{ZoneCondition, descriptors};
 use alloc::collections::VecDeque;
@@ -42,7 +43,7 @@ pub struct GhostSettings {
 }
 
 /// A zone in the books. A drive has 30,000 and more of them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct GhostZone {
     /// What it has in the media cache.
     blocks: u32,
@@ -58,7 +59,7 @@ struct GhostZone {
 const NO_POINTER: u32 = u32::MAX;
 
 /// A share of the media cache, by both of its resources.
-#[derive(Clone, Copy, PartialEq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Default, Debug, SavedValue)]
 pub struct Used {
     /// Of its blocks.
     pub blocks: f64,
@@ -86,7 +87,7 @@ impl Used {
 }
 
 /// What has happened to a zone in the books.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum GhostEvent {
     /// Blocks were written out of sequence, in so many entries.
     Taken {
@@ -109,8 +110,9 @@ pub enum GhostEvent {
 }
 
 /// The books.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Ghost {
+    #[saved(keep)]
     settings: GhostSettings,
     zones: Vec<GhostZone>,
     blocks: u64,

@@ -20,6 +20,7 @@ use crate::layer::{Context, Issue, Layer, Port};
 use crate::lifecycle::Start;
 use crate::map::Slab;
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
+use crate::saved::{Saved, SavedValue};
 use crate::timers::Timers;
 use crate::units::{Duration, Instant};
 use crate::zone::{ZoneId, next_to_report};
@@ -44,7 +45,7 @@ enum Timer {
 const TIMERS: usize = Timer::Report as usize + 1;
 
 /// What requests do that arrive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 enum Phase {
     /// They go down.
     Execution,
@@ -55,7 +56,7 @@ enum Phase {
 }
 
 /// A request that the drive has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 enum Passed {
     /// Of the node above.
     Request {
@@ -70,10 +71,10 @@ enum Passed {
 }
 
 /// By what is decided.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 enum Deciding {
     Equations(Decider),
-    Share(ShareSettings),
+    Share(#[saved(keep)] ShareSettings),
 }
 
 impl Deciding {
@@ -96,8 +97,9 @@ impl Deciding {
 }
 
 /// How an Idler decides.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 struct IdlerState {
+    #[saved(keep)]
     settings: IdlerPolicy,
     decider: Deciding,
     ghost: Ghost,
@@ -119,7 +121,7 @@ struct IdlerState {
 }
 
 /// The time since the last report.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug, SavedValue)]
 struct Period {
     since: Instant,
     /// Of it, the time in which requests were held.
@@ -132,9 +134,11 @@ struct Period {
 }
 
 /// A controller above a drive that cleans in idle time. It knows nothing of the drive but what a host can know.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct IdleControl {
+    #[saved(keep)]
     settings: IdleControlSettings,
+    #[saved(keep)]
     below: Geometry,
     passed: Slab<Passed>,
     /// Held requests with when they came, in order.
@@ -145,9 +149,11 @@ pub struct IdleControl {
     /// Since when requests are held.
     held_since: Instant,
     timers: Timers<TIMERS>,
+    #[saved(each)]
     idler: Option<Box<IdlerState>>,
     /// What is below tells of a flush that has failed once.
     failure: FlushFailure,
+    #[saved(keep)]
     log: DecisionLog,
     /// The layer goes down when its own report has come.
     closes: bool,
@@ -652,5 +658,9 @@ impl Layer for IdleControl {
             let used = idler.ghost.used().most();
             facts.push(("media_cache_used_permille", (used * 1000.0) as u64));
         }
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

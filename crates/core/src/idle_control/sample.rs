@@ -2,10 +2,11 @@
 //! they fill (Idler, IEEE TC 2020).
 
 use super::ghost::Used;
+use crate::saved::SavedValue;
 use crate::units::{Duration, Instant};
 
 /// Requests that are looked at for a decision, one after another in the order of their arrival.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SavedValue)]
 pub struct Sample {
     size: u32,
     taken_in: u32,

@@ -1,10 +1,11 @@
 //! Tokens that wait for records of the journal to be written, or to be durable.
 
 use crate::durability::{FlushTicket, Lsn, LsnQueue};
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 
 /// Who waits for the journal.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Answers<T> {
     /// Every record was appended before this place.
     recorded_before: Lsn,

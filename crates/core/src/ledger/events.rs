@@ -4,6 +4,7 @@ use crate::durability::Recovery;
 use crate::error::IoError;
 use crate::layer::Port;
 use crate::lifecycle::OpenError;
+use crate::saved::SavedValue;
 use alloc::boxed::Box;
 
 /// Whether an answer may go out.
@@ -17,7 +18,7 @@ pub enum When {
 }
 
 /// How far the life of a ledger has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Stage {
     /// It was not opened yet, it could not be opened, or it has gone down.
     Shut,

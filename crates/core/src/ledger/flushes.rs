@@ -2,6 +2,7 @@
 
 use crate::durability::FlushTicket;
 use crate::layer::Port;
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 
 /// The flushes of a port that is not the journal's own: one at a time.
@@ -9,7 +10,7 @@ use alloc::collections::VecDeque;
 /// Whoever asks gets the next flush that begins. It covers every operation of the port that had
 /// completed before. Whoever *rides* gets the next flush too, but has not asked for it: it begins
 /// when somebody else asks.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct PortFlushes<T> {
     port: Port,
     /// Flushes that have begun, and flushes that are done.

@@ -13,6 +13,7 @@ use crate::layer::{Context, Issue, Port};
 use crate::lifecycle::{OpenError, Uuid};
 use crate::operation::{Cause, Completion, Operation, Tag};
 use crate::planted::PlantedBug;
+use crate::saved::{Saved, SavedValue};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -23,17 +24,19 @@ const FLUSH_BIT: u64 = 1 << 62;
 /// What a layer promises to keep, and the answers that wait for it.
 ///
 /// `T` is the layer's token: a small value that names what waits.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Ledger<T> {
     pub(super) stage: Stage,
     /// Told before anything that the journal says.
+    #[saved(absent)]
     pub(super) events: VecDeque<LedgerEvent<T>>,
     /// Everything of a journaled ledger; a volatile one has none.
+    #[saved(each)]
     pub(super) journaled: Option<Box<Journaled<T>>>,
 }
 
 /// A journaled ledger.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct Journaled<T> {
     pub journal: Journal,
     pub answers: Answers<T>,
@@ -52,7 +55,7 @@ pub(super) struct Journaled<T> {
 }
 
 /// Flushes of the journal that nobody but the layer itself waits for.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct OwnFlush {
     /// The one that is on its way.
     pub ticket: Option<FlushTicket>,
@@ -62,7 +65,7 @@ pub(super) struct OwnFlush {
 }
 
 /// Why nothing can be made durable any more, beside a failure of the journal.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Failure {
     /// A write or a flush of another port has failed.
     pub port: Option<IoError>,

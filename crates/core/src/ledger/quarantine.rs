@@ -1,12 +1,13 @@
 //! Places that may be used again once the record that freed them is durable.
 
 use crate::durability::{Lsn, LsnQueue};
+use crate::saved::SavedValue;
 
 /// Places that hold what a power cut may still bring back.
 ///
 /// The data in a place is needed until the record that replaced it is durable, for a power cut may
 /// undo the record. The place is therefore held back until then.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Quarantine<P> {
     held: LsnQueue<P>,
     /// The greatest number that a place in the queue waits for; the queue rises.

@@ -1,11 +1,12 @@
 //! Which band holds which block.
 
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use crate::units::{BlockCount, Lba};
 use alloc::vec::Vec;
 
 /// Names a band of a translation; 0 is the band at address 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, SavedValue)]
 pub struct BandId(pub u32);
 
 /// The bands of a translation: adjoining address ranges from 0 up, each exact.

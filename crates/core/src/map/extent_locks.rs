@@ -1,6 +1,7 @@
 //! First come, first served locks over block ranges.
 
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// Locks over extents, granted in the order of asking: a request waits for every earlier one that
@@ -8,12 +9,12 @@ use alloc::vec::Vec;
 ///
 /// Kept as a list in the order of arrival. The list is as long as the queue is deep, which is
 /// short enough that scanning it is faster than any tree.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct ExtentLocks<K> {
     entries: Vec<Entry<K>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 struct Entry<K> {
     key: K,
     extent: Extent,

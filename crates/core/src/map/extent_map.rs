@@ -1,13 +1,14 @@
 //! Where runs of blocks are.
 
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use crate::units::{BlockCount, Lba};
 use alloc::collections::BTreeMap;
 
 /// A map from blocks to positions in which runs of adjoining blocks at adjoining positions take
 /// one entry. Entries are never joined: one insertion is one entry until something overwrites a
 /// part of it, which is how drives count them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SavedValue)]
 pub struct ExtentMap {
     /// First block of a run to its length and the position of that first block.
     runs: BTreeMap<u64, (u64, u64)>,
@@ -15,7 +16,7 @@ pub struct ExtentMap {
 }
 
 /// A run of blocks at adjoining positions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct Piece {
     /// The blocks.
     pub extent: Extent,

@@ -1,11 +1,12 @@
 //! Sets of blocks kept as ranges.
 
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use crate::units::Lba;
 use alloc::collections::BTreeMap;
 
 /// A set of blocks, adjoining ranges joined.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, SavedValue)]
 pub struct ExtentSet {
     /// First block of a range to the first block after it.
     ranges: BTreeMap<u64, u64>,

@@ -3,18 +3,19 @@
 /// A doubly linked list over entry numbers, from the least to the most recently used. Eight bytes
 /// an entry; every operation takes constant time and none allocates once the highest number was
 /// seen.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(crate) struct LruList {
     /// Entry `e` is at `e + 1`; position 0 closes the ring and stands for both ends.
     links: Vec<Link>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Link {
     older: u32,
     newer: u32,
 }
 
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 const ENDS: u32 = 0;

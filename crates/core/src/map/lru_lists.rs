@@ -1,5 +1,6 @@
 //! Several orders of entries by recency, linked through arrays.
 
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -9,7 +10,7 @@ const NONE: u32 = u32::MAX;
 /// Doubly linked lists over the same entry numbers, each from the least to the most recently used. An
 /// entry is in one list at most. Every operation takes constant time, and none allocates once the
 /// highest entry number was seen.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(crate) struct LruLists {
     /// By list.
     ends: Vec<Ends>,
@@ -17,13 +18,13 @@ pub(crate) struct LruLists {
     links: Vec<Link>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Ends {
     oldest: u32,
     newest: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Link {
     older: u32,
     newer: u32,

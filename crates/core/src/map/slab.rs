@@ -1,5 +1,6 @@
 //! Things by number, for operations below and lists that name them so.
 
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// Numbered things. The number of the one that has left last is given to the next, and a new one where
@@ -7,7 +8,7 @@ use alloc::vec::Vec;
 ///
 /// A thing that has left stays where it was until another has its number: who may name one that is not
 /// there keeps an [`Option`].
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Slab<T> {
     things: Vec<T>,
     free: Vec<u32>,

@@ -4,6 +4,7 @@ use super::tasks::List;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::map::Slab;
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -11,7 +12,7 @@ use alloc::vec::Vec;
 /// others wait, so that the memory for runs stays bounded.
 const BATCHES_MAX: usize = 16;
 /// How far a batch has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Stage {
     /// It waits for its blocks, or for earlier batches.
     Waiting,
@@ -26,7 +27,7 @@ pub(super) enum Stage {
 }
 
 /// Blocks of one segment that leave together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Batch {
     pub tasks: List,
     /// The write that needs the room, if one does.
@@ -42,7 +43,7 @@ pub(super) struct Batch {
 }
 
 /// The batches in the order of the decisions.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Batches {
     pub slab: Slab<Batch>,
     pub order: VecDeque<u32>,

@@ -2,6 +2,7 @@
 
 use crate::buffer::BufferSlice;
 use crate::map::{AddressMap, address_map};
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -21,7 +22,7 @@ pub(super) enum Valid {
 }
 
 /// Where an entry stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum State {
     /// It names no block.
     Unused,
@@ -32,7 +33,7 @@ pub(super) enum State {
 }
 
 /// One version of a block in memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Entry {
     /// The number of the block: its address over the parts of a block.
     pub block: u64,
@@ -45,7 +46,7 @@ pub(super) struct Entry {
 }
 
 /// The entries, and the block each is of.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Blocks {
     parts: u64,
     device_parts: u64,
@@ -91,9 +92,8 @@ impl Blocks {
 
     /// Bytes of the tables.
     pub fn table_bytes(&self) -> u64 {
-        let entries = self.entries.capacity() * size_of::<Entry>();
-        let map = self.by_block.capacity() * size_of::<(u64, u32)>();
-        (entries + map + self.bits.capacity() * 8) as u64
+        let entry = size_of::<Entry>() + size_of::<(u64, u32)>();
+        (self.entries.len() * entry + self.bits.len() * 8) as u64
     }
 
     /// The entry of a block that requests find.

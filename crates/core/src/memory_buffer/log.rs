@@ -9,6 +9,7 @@ use crate::durability::{FlushTicket, Lsn};
 use crate::extent::Extent;
 use crate::ledger::Quarantine;
 use crate::map::{AddressMap, Slab, address_map};
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -20,7 +21,7 @@ const NOBODY: u64 = u64::MAX - 1;
 const RUN_BLOCKS_MAX: u64 = 256;
 
 /// A place with the block that it had at some time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Held {
     lba: u64,
     place: u32,
@@ -29,7 +30,7 @@ pub(super) struct Held {
 }
 
 /// A run on its way to the log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct LogWrite {
     pub task: u32,
     pub lba: u64,
@@ -40,7 +41,7 @@ pub(super) struct LogWrite {
 }
 
 /// The places.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Log {
     start: u64,
     owners: Vec<u64>,

@@ -2,12 +2,13 @@
 
 use crate::buffer::BufferSlice;
 use crate::layer::Context;
+use crate::saved::SavedValue;
 use crate::units::BlockCount;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// Memory for so many blocks, given out in the order of asking.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Memory {
     parts: u64,
     limit: u32,

@@ -55,6 +55,7 @@ use crate::lifecycle::{OpenError, Start};
 use crate::map::{BandTable, Slab};
 use crate::operation::{Cause, Completion, CopyOperation, Operation, Request};
 use crate::planted::PlantedBug;
+use crate::saved::{Saved, SavedValue};
 use crate::units::Lba;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -69,7 +70,7 @@ use tags::{TagKind, tag, tag_of};
 use tasks::{Job, Tasks};
 
 /// What waits for the ledger.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 enum Token {
     /// The answer to a request.
     Job(u32),
@@ -82,10 +83,14 @@ enum Token {
 }
 
 /// The write buffer.
+#[derive(Saved)]
 pub struct MemoryBuffer {
+    #[saved(keep)]
     settings: MemoryBufferSettings,
+    #[saved(keep)]
     ports: BufferPorts,
     /// The segments of the node below, where it knows them.
+    #[saved(keep)]
     bands: Option<Arc<BandTable>>,
     replacement: Replacement,
     blocks: Blocks,
@@ -99,6 +104,7 @@ pub struct MemoryBuffer {
     /// Whole blocks on their way to the store of copies.
     lent: Slab<BufferSlice>,
     ledger: Ledger<Token>,
+    #[saved(each)]
     log: Option<Log>,
     life: Life,
 }
@@ -340,5 +346,9 @@ impl Layer for MemoryBuffer {
             self.advance(ctx);
             ctx.lose();
         }
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

@@ -1,5 +1,6 @@
 //! The order of the blocks by recency, and which of them are the last ones.
 
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// Stands for no entry.
@@ -8,7 +9,7 @@ const NONE: u32 = u32::MAX;
 /// A doubly linked list over entry numbers, from the least to the most recently used, whose oldest
 /// entries are the *window*. Every operation takes constant time, and none allocates once the highest
 /// number was seen.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Recency {
     links: Vec<Link>,
     oldest: u32,
@@ -20,7 +21,7 @@ pub(super) struct Recency {
     window: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Link {
     older: u32,
     newer: u32,

@@ -2,6 +2,7 @@
 
 use super::recency::Recency;
 use super::segments::{Count, Rank, Segments};
+use crate::saved::Saved;
 use alloc::vec::Vec;
 
 /// Who leaves first.
@@ -32,11 +33,13 @@ crate::words! {
 /// Using a block takes constant time with [`BufferPolicy::LruBlock`], and otherwise the logarithm of
 /// the number of segments in memory: of two segments with equally many blocks the one with the oldest
 /// block leaves, which no list by count can say at once.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct Replacement {
+    #[saved(keep)]
     policy: BufferPolicy,
     recency: Recency,
     /// None with [`BufferPolicy::LruBlock`], which knows no segments.
+    #[saved(each)]
     segments: Option<Segments>,
     numbers: Vec<u64>,
     /// Counts the uses.

@@ -1,6 +1,7 @@
 //! The segments that have blocks in memory, the one to give up first.
 
 use crate::map::{AddressMap, address_map};
+use crate::saved::{Saved, SavedValue};
 use alloc::vec::Vec;
 
 /// Stands for no entry and no segment.
@@ -10,7 +11,7 @@ const NONE: u32 = u32::MAX;
 ///
 /// First how many of its blocks count, then how old a block of it is. No two segments are equal, for
 /// no two blocks were used at one time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, SavedValue)]
 pub(super) struct Rank {
     /// Blocks that count.
     pub blocks: u32,
@@ -19,7 +20,7 @@ pub(super) struct Rank {
 }
 
 /// A segment with its entries, the least recently used first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Segment {
     number: u64,
     oldest: u32,
@@ -32,7 +33,7 @@ struct Segment {
 }
 
 /// An entry among those of its segment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Member {
     segment: u32,
     older: u32,
@@ -45,13 +46,14 @@ struct Member {
 /// Counting takes constant time; the order is kept in the logarithm of the number of segments, because
 /// equal counts are told apart by the age of a block. Nothing allocates once as many segments as there
 /// are blocks were seen.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct Segments {
     members: Vec<Member>,
     segments: Vec<Segment>,
     unused: Vec<u32>,
     heap: Vec<u32>,
     by_number: AddressMap<u32>,
+    #[saved(keep)]
     by: fn(Count) -> Rank,
 }
 

@@ -4,12 +4,13 @@ use super::codec::Live;
 use crate::error::IoError;
 use crate::lifecycle::OpenError;
 use crate::operation::Request;
+use crate::saved::{Saved, SavedValue};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// How far going down has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, SavedValue)]
 pub(super) enum Closing {
     #[default]
     No,
@@ -24,7 +25,7 @@ pub(super) enum Closing {
 }
 
 /// What a buffer notes of its life.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Saved)]
 pub(super) struct Life {
     /// Why nothing can be handed down any more.
     pub failure: Option<IoError>,
@@ -34,6 +35,7 @@ pub(super) struct Life {
     /// Requests whose flush below is on its way.
     pub flushing: Vec<u32>,
     /// What is read while the buffer comes up.
+    #[saved(absent)]
     pub opening: Option<Box<Opening>>,
 }
 
@@ -56,7 +58,7 @@ pub(super) struct Opening {
 }
 
 /// How far the request that zeroes has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum ZeroStep {
     /// Copies are dropped; the number is that of the next block.
     Dropping(u64),
@@ -69,7 +71,7 @@ pub(super) enum ZeroStep {
 }
 
 /// The request that zeroes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Zero {
     pub request: Request,
     pub step: ZeroStep,
@@ -77,7 +79,7 @@ pub(super) struct Zero {
 }
 
 /// Requests that wait for one that zeroes, and that one.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Held {
     pub zero: Option<Zero>,
     pub queue: VecDeque<Request>,

@@ -5,9 +5,10 @@ use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::map::{AddressMap, Slab, address_map};
 use crate::operation::Request;
+use crate::saved::SavedValue;
 
 /// What a request is to the buffer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum JobKind {
     /// A read, with all of its blocks at once.
     Read,
@@ -20,7 +21,7 @@ pub(super) enum JobKind {
 }
 
 /// A request of the host.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Job {
     pub request: Request,
     pub kind: JobKind,
@@ -51,7 +52,7 @@ impl Job {
 }
 
 /// Tasks in the order of their blocks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct List {
     pub first: u32,
     last: u32,
@@ -63,7 +64,7 @@ impl List {
 }
 
 /// Who a task is of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Owner {
     /// A request of the host.
     Job(u32),
@@ -72,7 +73,7 @@ pub(super) enum Owner {
 }
 
 /// How far the data of a task has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Step {
     /// Nothing was asked for.
     Begun,
@@ -85,7 +86,7 @@ pub(super) enum Step {
 }
 
 /// What is to be done with one block for one request or batch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Task {
     pub owner: Owner,
     pub block: u64,
@@ -128,7 +129,7 @@ impl Task {
 }
 
 /// The tasks. Those of one block are done one after the other, in the order of adding.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Tasks {
     slab: Slab<Task>,
     /// The first and the last task of each block that has some.

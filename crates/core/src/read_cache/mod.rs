@@ -23,14 +23,16 @@ use crate::layer::{Context, Issue, Layer, Port};
 use crate::lifecycle::Start;
 use crate::operation::{Cause, Completion, CopyOperation, Operation, Request, Tag};
 use crate::planted::PlantedBug;
+use crate::saved::Saved;
 use crate::units::BlockCount;
 use alloc::vec::Vec;
 use table::{State, Table};
 use work::{Kind, Work};
 
 /// A read cache: see [the module](self).
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct ReadCache {
+    #[saved(keep)]
     settings: ReadCacheSettings,
     table: Table,
     work: Work,
@@ -313,5 +315,9 @@ impl Layer for ReadCache {
         self.is_lost = ctx.is_lost(ReadCache::FLASH);
         self.set_gauges(ctx);
         ctx.opened(Ok(()));
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

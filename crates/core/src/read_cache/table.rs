@@ -2,6 +2,7 @@
 
 use super::settings::ReadCacheSettings;
 use crate::map::{AddressMap, LruList, address_map};
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -9,7 +10,7 @@ use alloc::vec::Vec;
 const NOBODY: u64 = u64::MAX;
 
 /// What is known of a copy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum State {
     /// Its data is yet to come.
     Reserved,
@@ -18,7 +19,7 @@ pub(super) enum State {
 }
 
 /// The copies. An entry is a place on the flash.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Table {
     /// Blocks of 4 KiB of a block.
     block: u64,
@@ -63,9 +64,9 @@ impl Table {
 
     /// Bytes that the table takes.
     pub fn table_bytes(&self) -> u64 {
-        let entries = self.blocks.capacity() * (8 + size_of::<State>() + 8);
-        let map = self.map.capacity() * 16;
-        (entries + map + 4 * self.sums.capacity()) as u64
+        // A look-up finds an entry by 16 bytes.
+        let entries = self.blocks.len() * (8 + size_of::<State>() + 8 + 16);
+        (entries + 4 * self.sums.len()) as u64
     }
 
     /// The entry of a block.

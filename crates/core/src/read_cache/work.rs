@@ -2,17 +2,18 @@
 
 use crate::map::Slab;
 use crate::operation::Request;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// What an operation does with a copy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Kind {
     Read,
     Write,
 }
 
 /// An operation of an entry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Operation {
     entry: u32,
     kind: Kind,
@@ -20,7 +21,7 @@ struct Operation {
 }
 
 /// What is under way on the flash, and what waits. Both are as long as the queue is deep.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Work {
     under_way: Slab<Option<Operation>>,
     waiting: Vec<Operation>,

@@ -3,10 +3,11 @@
 
 use super::policy::{Choice, Why};
 use super::waiting::{Waiting, lowest, next_or_lowest, ready};
+use crate::saved::SavedValue;
 use crate::units::Lba;
 
 /// How much of one area is served while the other one waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Quota {
     /// So many requests.
     Requests(u64),
@@ -39,7 +40,7 @@ impl Quota {
 
 /// A disk of two areas, of which the head leaves one when nothing waits there, or when it has had its quota and something
 /// waits in the other one. In an area the next request is the first from the head on, and the lowest where there is none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SavedValue)]
 pub struct AreaCLook {
     /// The first block of the second area.
     boundary: Lba,

@@ -2,6 +2,7 @@
 
 use super::policy::{Choice, Why};
 use super::waiting::{Waiting, lowest, ready};
+use crate::saved::SavedValue;
 use crate::units::{Duration, Instant, Lba};
 
 /// Requests of a batch (mq-deadline's `fifo_batch`).
@@ -15,7 +16,7 @@ const WRITES_STARVED: u32 = 2;
 
 /// Batches of reads and batches of writes, each upwards from the head. A batch begins with the oldest request where that
 /// is due, or where none is ahead.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, SavedValue)]
 pub struct Deadline {
     /// The batch that goes on is one of reads.
     reads: bool,

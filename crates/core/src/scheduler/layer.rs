@@ -13,24 +13,28 @@ use crate::layer::{Context, Issue, Layer, Port};
 use crate::map::{ExtentLocks, Slab};
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
+use crate::saved::{Saved, SavedValue};
 use crate::units::{Duration, Lba};
 use alloc::vec::Vec;
 
 /// What a scheduler does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Saved)]
 pub struct SchedulerSettings {
     /// Which request goes next.
     pub policy: Policy,
     /// One that has waited for so long, and that no older one blocks, goes before all younger ones.
+    #[saved(keep)]
     pub max_wait: Option<Duration>,
     /// Where cleaning goes last: how long a request of it waits at most while others go.
+    #[saved(keep)]
     pub clean_wait: Option<Duration>,
     /// Requests that the disk has at a time, flushes apart; at least 1.
+    #[saved(keep)]
     pub device_depth: u32,
 }
 
 /// A request on its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Passed {
     request: RequestId,
     operation: Operation,
@@ -42,7 +46,7 @@ struct Passed {
 /// The queue of a disk on the host's side.
 ///
 /// A flush goes down at once and holds back nobody: it makes durable what was answered before it, and nothing else.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Scheduler {
     settings: SchedulerSettings,
     passed: Slab<Passed>,
@@ -56,6 +60,7 @@ pub struct Scheduler {
     head: Lba,
     /// The disk tells of a flush that has failed once.
     failure: FlushFailure,
+    #[saved(keep)]
     log: DispatchLog,
 }
 
@@ -218,5 +223,9 @@ impl Layer for Scheduler {
 
     fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {
         self.failure.forget();
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

@@ -3,6 +3,7 @@
 use super::area_c_look::AreaCLook;
 use super::deadline::Deadline;
 use super::waiting::{Waiting, next_or_lowest, ready};
+use crate::saved::SavedValue;
 use crate::units::{Instant, Lba};
 
 /// Why a request went next.
@@ -43,7 +44,7 @@ pub struct Choice {
 }
 
 /// How the next request is chosen. The head is where the last request that went to the disk has ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SavedValue)]
 pub enum Policy {
     /// The one that came first.
     Fcfs,

@@ -1,10 +1,11 @@
 //! A request that waits for its turn.
 
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use crate::units::{Duration, Instant, Lba};
 
 /// A request that waits for its turn, as a policy sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Waiting {
     /// Its number at the layer.
     pub number: u32,

@@ -10,6 +10,7 @@ use crate::extent::Extent;
 use crate::layer::{Context, Issue, Layer, Port};
 use crate::map::Slab;
 use crate::operation::{Completion, Operation, Request, Tag};
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BLOCK_BYTES, Duration, Instant};
 use crate::zone::{ZoneGeometry, ZoneId, report};
 use alloc::collections::VecDeque;
@@ -28,11 +29,13 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 ///
 /// A zero must obey the rules of a write, whether or not it may unmap: there is no other way to
 /// change what a zone holds. Unwritten blocks read as zeroes without the medium.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct HostManaged {
+    #[saved(keep)]
     settings: HostManagedSettings,
     table: ZoneTable,
     /// First block on the disk of each zone that is written in sequence.
+    #[saved(keep)]
     starts: Vec<u64>,
     jobs: Slab<Job>,
     /// For each zone that is written in sequence, the writes that are not finished; the first is
@@ -48,7 +51,7 @@ pub struct HostManaged {
 }
 
 /// A request that is being served.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Job {
     request: Request,
     /// Operations below and answers of the electronics that it waits for.
@@ -59,7 +62,7 @@ struct Job {
 }
 
 /// A queue of writes, linked through their jobs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SavedValue)]
 struct Writes {
     first: Option<u32>,
     last: Option<u32>,
@@ -391,5 +394,9 @@ impl Layer for HostManaged {
 
     fn replaced(&mut self, _port: Port, _command: CommandId, _ctx: &mut Context<'_>) {
         self.table = new_table(&self.settings, Arc::clone(self.table.geometry()));
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

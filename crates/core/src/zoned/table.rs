@@ -2,12 +2,13 @@
 
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Lba};
 use crate::zone::{ZoneCondition, ZoneDescriptor, ZoneGeometry, ZoneId};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Zone {
     condition: ZoneCondition,
     /// Blocks from the start of the zone to its write pointer.
@@ -21,8 +22,9 @@ struct Zone {
 
 /// The zones of a host-managed disk. Every change is atomic and takes no time; what a refused
 /// change would have done is not done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Saved)]
 pub struct ZoneTable {
+    #[saved(keep)]
     geometry: Arc<ZoneGeometry>,
     zones: Vec<Zone>,
     /// The zones that are open.

@@ -2,7 +2,7 @@
 //! end. The head of a queue is its first element, the tail its last.
 
 /// A cache that holds addresses and nothing else.
-pub trait Model {
+pub(crate) trait Model {
     /// Whether a block is cached.
     fn holds(&self, x: u64) -> bool;
 

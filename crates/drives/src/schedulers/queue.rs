@@ -4,11 +4,12 @@ use crate::arm::{Arm, Direction};
 use crate::platters::Place;
 use crate::write_cache::Segment;
 use imbrex_core::disk::DiskOp;
+use imbrex_core::saved::SavedValue;
 use imbrex_core::units::Instant;
 use std::collections::VecDeque;
 
 /// A command that needs the arm.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Command {
     /// What the host asked for.
     pub op: DiskOp,
@@ -138,7 +139,7 @@ impl<'a> Head<'a> {
 }
 
 /// What is remembered from one choice to the next.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct State {
     /// How often the oldest command may be passed over; 0 is without limit.
     age_window: u32,

@@ -8,6 +8,7 @@ use super::kept::Wanted;
 use super::member_movement::{DiskRecordings, MovementConfig};
 use super::request_logs::RequestLogs;
 use super::rounds::Rounds;
+use super::state_file::StateFileError;
 use super::tasks::{Watch, make_all};
 use super::workload::{Until, Workload};
 use crate::analysis::bound::{CELLS_DEFAULT, Limits};
@@ -83,6 +84,9 @@ pub enum RunError {
         /// Why.
         error: std::io::Error,
     },
+    /// The state of the stack cannot be read or written.
+    #[error(transparent)]
+    State(#[from] StateFileError),
 }
 
 /// One stack on one workload.
@@ -134,14 +138,27 @@ pub struct Task<'a> {
     pub seed: u64,
     /// The stack and how it is driven.
     pub case: &'a Case,
-    /// Where a line is written for each request; none where nobody wants that.
+    /// The files that the run reads and writes.
+    pub files: RunFiles<'a>,
+}
+
+/// Files that runs read and write beside their trace, as their options name them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunFiles<'a> {
+    /// Where a line is written for each request (`--log-requests`).
     pub request_log: Option<&'a Path>,
+    /// Where the state of the stack behind the warm-up is written (`--save-state`).
+    pub save_state: Option<&'a Path>,
+    /// Where a stack has its first state from (`--state`).
+    pub state: Option<&'a Path>,
+    /// The build: it takes back no state that another one has written.
+    pub program: &'a str,
 }
 
 impl<'a> Task<'a> {
-    /// A run without a log of its requests.
+    /// A run without other files.
     pub fn new(workload: &'a Workload, seed: u64, case: &'a Case) -> Task<'a> {
-        Task { workload, seed, case, request_log: None }
+        Task { workload, seed, case, files: RunFiles::default() }
     }
 }
 
@@ -152,24 +169,21 @@ impl Batch {
     /// # Errors
     /// The first error in the order of the cases.
     pub fn run(&self, progress: Progress<'_>) -> Result<Report, RunError> {
-        self.run_logged(None, &Watch::to_the_end(progress))
+        self.run_with(&RunFiles::default(), &Watch::to_the_end(progress))
     }
 
-    /// The same, with a line of CSV for each request of each run in a file, if one is named. What was there is
-    /// replaced when all runs are made. Of a batch that is stopped the report has what is finished and names the rest,
-    /// and nothing is logged.
+    /// The same, with other files. A log of requests has those of all runs, and what was there is replaced when all
+    /// are made. A state is that of one run. Of a batch that is stopped the report has what is finished and names the
+    /// rest, and nothing is logged.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run), when the file cannot be written, and when it is stopped before any run is made.
-    pub fn run_logged(
-        &self,
-        request_log: Option<&Path>,
-        watch: &Watch<'_>,
-    ) -> Result<Report, RunError> {
-        let logs = request_log.map(|file| RequestLogs::new(file, self.cases.len()));
-        let task = |(number, case)| Task {
-            request_log: logs.as_ref().map(|logs| logs.of_run(number)),
-            ..Task::new(&self.workload, self.seed, case)
+    /// Those of [`run`](Self::run), when a file cannot be read or written, and when it is stopped before any run is made.
+    pub fn run_with(&self, files: &RunFiles<'_>, watch: &Watch<'_>) -> Result<Report, RunError> {
+        let logs = files.request_log.map(|file| RequestLogs::new(file, self.cases.len()));
+        let task = |(number, case)| {
+            let request_log = logs.as_ref().map(|logs| logs.of_run(number));
+            let files = RunFiles { request_log, ..*files };
+            Task { files, ..Task::new(&self.workload, self.seed, case) }
         };
         let tasks: Vec<Task<'_>> = self.cases.iter().enumerate().map(task).collect();
         let made = make_runs(&tasks, self.jobs, watch);
@@ -184,7 +198,7 @@ impl Batch {
             report.left = left;
             return Ok(report);
         }
-        let path = request_log.map(Path::to_path_buf).unwrap_or_default();
+        let path = files.request_log.map(Path::to_path_buf).unwrap_or_default();
         let finished = logs.map_or(Ok(()), RequestLogs::finish);
         finished.map_err(|error| RunError::RequestLog { path, error })?;
         Ok(report)
@@ -355,7 +369,9 @@ impl Task<'_> {
         let mut replayer = Replayer::in_windows(records, replay, blocks, dealt, shared)
             .with_activities(engine.stack.activities());
         let mut clock = VirtualClock::default();
-        let begun = self.warm_up(&mut replayer, &mut engine, &mut clock, &describe, stop)?;
+        let state = self.state_of(plan, footprint)?;
+        let state = state.as_ref();
+        let begun = self.begin(state, &mut replayer, &mut engine, &mut clock, &describe, stop)?;
         let from = begun.from;
         recordings.restart();
         self.begin_log(&mut replayer)?;
@@ -420,7 +436,7 @@ impl Task<'_> {
     where
         I: Iterator<Item = Result<TraceRecord, TraceError>>,
     {
-        let Some(path) = self.request_log else {
+        let Some(path) = self.files.request_log else {
             return Ok(());
         };
         let label = imbrex_report::label(&self.case.config.name, &self.case.parameters);
@@ -435,7 +451,7 @@ impl Task<'_> {
         I: Iterator<Item = Result<TraceRecord, TraceError>>,
     {
         let ended = replayer.take_log().map_or(Ok(()), RequestLog::finish);
-        let path = self.request_log.map(Path::to_path_buf).unwrap_or_default();
+        let path = self.files.request_log.map(Path::to_path_buf).unwrap_or_default();
         ended.map_err(|error| RunError::RequestLog { path, error })
     }
 

@@ -43,6 +43,7 @@ mod roles;
 mod s_block;
 #[path = "../../../traces/tests/it/sample_traces.rs"]
 mod sample_traces;
+mod saved_state;
 mod shared_traces;
 mod simulate;
 mod slices;

@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::commands::outputs::check_room;
 use crate::commands::telling::Telling;
-use crate::commit::commit;
+use crate::commit::program;
 use crate::failure::Failure;
 use imbrex_sim::experiment::{FinishedRuns, Outcome};
 use imbrex_sim::progress::{Event, Step};
@@ -25,8 +25,7 @@ impl Keeping {
     pub fn beside(out: &Path, resumes: bool) -> Result<Keeping, Failure> {
         let folder = out.join(FOLDER);
         check_room("--out", &folder)?;
-        let program = format!("{} {}", env!("CARGO_PKG_VERSION"), commit());
-        let runs = FinishedRuns::new(&folder, &program, resumes);
+        let runs = FinishedRuns::new(&folder, &program(), resumes);
         Ok(Keeping { runs, resumes, has_said_refused: AtomicBool::new(false) })
     }
 

@@ -8,6 +8,7 @@ use crate::array::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::saved::Saved;
 use crate::units::{BLOCK_BYTES, Lba};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -16,7 +17,7 @@ use alloc::vec::Vec;
 const UNREADABLE_LISTED_MAX: usize = 1024;
 
 /// The rows of an array of copies.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Copies {
     columns: usize,
     rows: u64,

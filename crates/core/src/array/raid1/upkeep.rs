@@ -2,11 +2,12 @@
 
 use crate::array::Columns;
 use crate::buffer::BufferSlice;
+use crate::saved::SavedValue;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// A table that is being read.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Load {
     pub region: u64,
     pub pages: BufferSlice,
@@ -16,7 +17,7 @@ pub struct Load {
 }
 
 /// Regions that are being cleared.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Clearing {
     pub regions: Vec<u64>,
     /// Tables that are being written, and the flush behind them.
@@ -26,7 +27,7 @@ pub struct Clearing {
 }
 
 /// What is under way.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Upkeep {
     pub loads: Vec<Load>,
     pub clearing: Option<Clearing>,

@@ -3,12 +3,13 @@
 use super::directory::{Decision, Place};
 use super::home_reads::HomeReads;
 use crate::buffer::BufferSlice;
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 /// How far it has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Step {
     /// It is not its turn.
     Due,
@@ -47,7 +48,7 @@ pub enum Step {
 }
 
 /// A write that waits until the collection is done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Waiting {
     /// The part of the request.
     pub task: u32,
@@ -56,7 +57,7 @@ pub struct Waiting {
 }
 
 /// A band row on its way.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Collection {
     /// Which one it is, in the order of the decisions.
     pub number: u64,

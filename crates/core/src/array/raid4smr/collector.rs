@@ -18,13 +18,14 @@ use crate::ledger::When;
 use crate::map::{AddressMap, address_map};
 use crate::operation::{Cause, Operation};
 use crate::planted::PlantedBug;
+use crate::saved::SavedValue;
 use crate::units::BlockCount;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// The collections that were decided and are not done, the first of them under way.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Collector {
     queue: VecDeque<Collection>,
     decided: u64,

@@ -11,6 +11,7 @@ use crate::array::{Columns, Redundancy, RowMap};
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::Context;
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::{BLOCK_BYTES, Lba};
 use alloc::collections::BTreeSet;
@@ -18,8 +19,9 @@ use alloc::vec::Vec;
 
 /// Which blocks of the homes and of the data disk are in the parity. A block of a home is from its first
 /// write on, until its band is cleared to be written anew; a slot is from its first write on, in use or not.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Contents {
+    #[saved(keep)]
     bands: HomeBands,
     /// For each home by row, what was written since the band was cleared.
     homes: Vec<Bits>,

@@ -1,13 +1,14 @@
 //! What a collection reads of a home, and which blocks of that no member can give.
 
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// Reads in flight at most.
 const READS_MAX: u32 = 32;
 
 /// Neighbouring blocks that are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Run {
     pub column: usize,
     pub rows: Extent,
@@ -19,7 +20,7 @@ pub struct Run {
 
 /// What is read of a home, and then of the data disk for it. Where a run fails, all is read once more, block by block, so
 /// that those are known which cannot be read.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct HomeReads {
     runs: Vec<Run>,
     asked: usize,

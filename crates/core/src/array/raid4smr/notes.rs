@@ -9,6 +9,7 @@ use crate::layer::Context;
 use crate::ledger::When;
 use crate::operation::RequestId;
 use crate::planted::PlantedBug;
+use crate::saved::Saved;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
@@ -26,7 +27,7 @@ pub const TOKEN_SETTLED: u64 = u64::MAX - 4;
 pub const TOKEN_TABLES: u64 = u64::MAX - 5;
 
 /// The journal of the array, and the writes that it speaks of.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Notes {
     pub keeper: Keeper,
     /// The number of the next write.

@@ -4,11 +4,12 @@ use crate::buffer::BufferSlice;
 use crate::layer::Port;
 use crate::map::{AddressMap, Slab};
 use crate::operation::RequestId;
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// A write that is being written to the log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Logging {
     /// The parity disk.
     pub port: Port,
@@ -20,7 +21,7 @@ pub struct Logging {
 }
 
 /// A write that waits until it is durable that it comes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Noted {
     pub task: u32,
     /// The parity disk on which it is in the log. When that goes meanwhile its loss must be durable first: nobody would
@@ -29,7 +30,7 @@ pub struct Noted {
 }
 
 /// A flush of all members.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Flushing {
     pub job: u32,
     /// It makes all writes with a smaller number durable.
@@ -39,7 +40,7 @@ pub struct Flushing {
 }
 
 /// Writes that have not begun, and flushes that make others durable.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct OnTheWay {
     /// By its task.
     pub logging: AddressMap<Logging>,
@@ -58,7 +59,7 @@ pub struct OnTheWay {
 }
 
 /// Whether nothing may change, for a checkpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, SavedValue)]
 pub enum Quiet {
     /// Anything may.
     #[default]
@@ -72,7 +73,7 @@ pub enum Quiet {
 }
 
 /// Lets requests change something, or holds them back for a checkpoint.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Gate {
     /// Requests in hand that change something, and portions of such.
     pub changing: u32,

@@ -5,10 +5,11 @@
 //! and its new parity are in the log before the row changes.
 
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 
 /// Whose an entry is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 enum Owner {
     /// A write that is not noted yet.
     Coming,
@@ -18,7 +19,7 @@ enum Owner {
     Nobody,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Entry {
     at: u64,
     /// Its blocks, and those that were left out before it.
@@ -27,7 +28,7 @@ struct Entry {
 }
 
 /// Where the entries of the log lie. They are used in turn.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct RedoLog {
     area: Extent,
     /// Where the next one begins, if it fits before the end.

@@ -1,13 +1,14 @@
 //! Band rows with a block at home that is wrong: a home cannot write it again in its place. So the band row is collected
 //! to the spare one and back, which writes every block of it anew.
 
+use crate::saved::SavedValue;
 use alloc::collections::BTreeMap;
 
 /// How often a band row is collected, so that it lies where it did.
 const TURNS: u8 = 2;
 
 /// The band rows that are written anew.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Rewrites(BTreeMap<u64, u8>);
 
 impl Rewrites {

@@ -3,11 +3,13 @@
 use super::layout::Raid4SmrLayout;
 use crate::map::{AddressMap, address_map};
 use crate::operation::{Operation, Request};
+use crate::saved::{Saved, SavedValue};
 
 /// Who needs how many journal blocks. The ledger has them reserved.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Room {
     /// Where the array keeps what; none where it keeps nothing.
+    #[saved(keep)]
     layout: Option<Raid4SmrLayout>,
     /// By a request that has begun, or a portion of one.
     of_requests: AddressMap<OfRequest>,
@@ -16,7 +18,7 @@ pub struct Room {
 }
 
 /// What a request needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct OfRequest {
     room: u64,
     /// The collections that it was the cause of.

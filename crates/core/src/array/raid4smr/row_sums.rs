@@ -9,12 +9,13 @@ use crate::checksums::{NOTHING, word_of};
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::Uuid;
+use crate::saved::SavedValue;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
 /// The checksums of the blocks of rows. A table is one block, and has the words of some rows.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct RowSums {
     tables: Sums,
     /// Words of a row, and rows of a table.

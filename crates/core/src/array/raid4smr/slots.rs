@@ -1,12 +1,13 @@
 //! The slots of the data disk.
 
 use super::settings::SlotOrder;
+use crate::saved::SavedValue;
 use crate::state::{StateError, StateReader, StateWriter};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 /// Which slots are free.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Slots {
     capacity: u64,
     /// Slots from this one on were never used.
@@ -16,7 +17,7 @@ pub struct Slots {
     aside: Vec<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 enum Freed {
     Lowest(BTreeSet<u64>),
     Fifo(VecDeque<u64>),

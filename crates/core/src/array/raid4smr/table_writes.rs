@@ -10,6 +10,7 @@ use crate::error::IoError;
 use crate::layer::Context;
 use crate::ledger::When;
 use crate::operation::{Cause, Operation};
+use crate::saved::SavedValue;
 use crate::units::BlockCount;
 use alloc::vec::Vec;
 
@@ -17,7 +18,7 @@ use alloc::vec::Vec;
 const WRITES_MAX: u32 = 16;
 
 /// For whom tables are written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Behind {
     /// The array comes up.
     Opening,
@@ -30,7 +31,7 @@ pub enum Behind {
 /// Tables that are being written, for one purpose at a time. A table has words of writes that only records tell of. It
 /// goes out behind these: where one of its two copies were written and the record lost, nobody would know that the copies
 /// differ.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct TableWrites {
     behind: Option<Behind>,
     /// Those that are not on their way yet.

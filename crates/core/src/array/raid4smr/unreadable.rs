@@ -1,6 +1,7 @@
 //! Blocks that no member can give any more, until they are written again.
 
 use super::directory::Place;
+use crate::saved::SavedValue;
 use crate::state::{StateError, StateReader, StateWriter};
 use alloc::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use alloc::collections::BTreeSet;
 pub const UNREADABLE_MAX: usize = 1024;
 
 /// The places whose blocks cannot be read, wherever they are. Nothing of them is in the parity.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Unreadable(BTreeSet<Place>);
 
 impl Unreadable {

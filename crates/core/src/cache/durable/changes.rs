@@ -6,6 +6,7 @@
 
 use super::codec::{self, Mapping};
 use crate::durability::block::PAYLOAD_BYTES;
+use crate::saved::SavedValue;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -19,7 +20,7 @@ const CHANGES_MAX: usize = 1 << 16;
 pub(super) const GROUP_SLOTS: u32 = 4096;
 
 /// What a checkpoint says beside its head.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 enum Says {
     /// Every mapped slot, from this one on.
     Map(u32),
@@ -28,7 +29,7 @@ enum Says {
 }
 
 /// A checkpoint that is being written.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 struct UnderWay {
     /// The first bytes, until they are told.
     head: Vec<u8>,
@@ -62,7 +63,7 @@ impl SlotsNow<'_> {
 }
 
 /// The changes since the newest checkpoint.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Changes {
     /// Each slot that has changed since the newest checkpoint began, once.
     slots: Vec<u32>,

@@ -7,6 +7,7 @@
 
 use crate::durability::JournalSettings;
 use crate::durability::block::{Field, HEADER_BYTES, PAYLOAD_BYTES, field};
+use crate::saved::SavedValue;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -78,7 +79,7 @@ pub(super) const FREE_SLOTS_MAX: usize = 480;
 pub(super) const MAP_BLOCKS_MAX: usize = 480;
 
 /// A dirty block, where it lies and what its checksum is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(in crate::cache) struct Mapping {
     pub lba: u64,
     pub slot: u32,

@@ -13,6 +13,7 @@ use crate::durability::block::{self, BlockError, BlockKind, Expected, Header, PA
 use crate::extent::Extent;
 use crate::ledger::PortFlushes;
 use crate::lifecycle::Uuid;
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -22,7 +23,7 @@ pub(in crate::cache) const INTENT_PAGES: u64 = 2;
 const REGION_BLOCKS_MIN: u64 = 16;
 
 /// What a write-intent page says.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, SavedValue)]
 pub(in crate::cache) struct IntentPage {
     /// Counts the pages.
     pub version: u64,
@@ -91,7 +92,7 @@ impl IntentPage {
 }
 
 /// What the pages are doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 enum Step {
     Idle,
     /// Waits until the newest page is durable, so that the other one may be overwritten.
@@ -102,7 +103,7 @@ enum Step {
 }
 
 /// The write-intent pages of a running cache.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(in crate::cache) struct WriteIntent {
     /// The first of the two pages.
     start: u64,

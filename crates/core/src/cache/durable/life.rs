@@ -6,15 +6,16 @@ use crate::durability::Recovery;
 use crate::durability::block::BlockError;
 use crate::error::IoError;
 use crate::lifecycle::{OpenError, Start};
+use crate::saved::{Saved, SavedValue};
 use alloc::boxed::Box;
 use alloc::string::String;
 
 /// What a cache does beside serving.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(in crate::cache) enum Life {
     /// Nothing: the ledger says whether the cache serves.
     Plain,
-    Opening(Box<Opening>),
+    Opening(#[saved(keep)] Box<Opening>),
     /// The flash cannot be read; what lies below outside the marked regions is served.
     Degraded(IntentPage),
     Closing(Closing),
@@ -40,7 +41,7 @@ pub(in crate::cache) enum OpeningStep {
 }
 
 /// How far going down has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(in crate::cache) enum Closing {
     /// The last destages are brought to an end.
     Draining,
@@ -53,7 +54,7 @@ pub(in crate::cache) enum Closing {
 }
 
 /// How far a checkpoint has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(in crate::cache) enum Checkpointing {
     No,
     /// The write-intent page that says so is on its way.

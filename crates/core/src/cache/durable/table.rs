@@ -6,12 +6,13 @@ use crate::cache::block_index::{BlockIndex, Chained};
 use crate::cache::entries::NONE;
 use crate::durability::Lsn;
 use crate::ledger::Quarantine;
+use crate::saved::SavedValue;
 use crate::units::Lba;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// What slots are mapped to, as an index of the mapped ones goes through them.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 struct Owners {
     /// By slot: the block mapped to it, or [`NOBODY`].
     blocks: Vec<u64>,
@@ -41,7 +42,7 @@ impl Chained for Owners {
 ///
 /// The table of a cache that keeps no records has no slots: none is mapped, none has a checksum,
 /// and each is free as soon as nobody uses it.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(in crate::cache) struct SlotTable {
     owners: Owners,
     /// By slot: the checksum of what it holds, dirty or clean.

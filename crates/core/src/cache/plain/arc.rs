@@ -8,12 +8,13 @@
 use super::ghost_list::GhostList;
 use super::two_queues::{Queue, TwoQueues};
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::{Saved, SavedValue};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// What is known of the block that is about to come in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 enum Newcomer {
     /// Nothing.
     Unknown,
@@ -24,6 +25,7 @@ enum Newcomer {
 }
 
 /// ARC.
+#[derive(Saved)]
 pub(super) struct Arc {
     /// c: the blocks of the cache.
     capacity: u64,

@@ -6,11 +6,13 @@
 
 use super::used_queue::UsedQueue;
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// CLOCK with one bit a block.
+#[derive(Saved)]
 pub(super) struct Clock {
     queue: UsedQueue,
 }

@@ -3,11 +3,13 @@
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
 use crate::cache::policy_state::{restore_order, save_order};
 use crate::map::LruList;
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// First in, first out.
+#[derive(Saved)]
 pub(super) struct Fifo {
     queue: LruList,
 }

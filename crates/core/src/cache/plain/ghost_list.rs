@@ -2,12 +2,14 @@
 
 use crate::cache::block_index::{BlockIndex, Chained};
 use crate::map::LruList;
+use crate::saved::SavedValue;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// The blocks that left last, in the order of their leaving. Nothing is allocated once as many were
 /// remembered as ever are.
+#[derive(SavedValue)]
 pub(super) struct GhostList {
     /// Blocks that it remembers at most.
     most: u64,
@@ -19,6 +21,7 @@ pub(super) struct GhostList {
     index: BlockIndex,
 }
 
+#[derive(SavedValue)]
 struct Ghost {
     lba: Lba,
     /// The next one of its bucket.

@@ -10,6 +10,7 @@
 use super::ghost_list::GhostList;
 use super::two_queues::{Queue, TwoQueues, USES_MAX};
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
@@ -21,6 +22,7 @@ const PARTS: u64 = 10;
 const USES_TO_MOVE: u8 = 2;
 
 /// S3-FIFO.
+#[derive(Saved)]
 pub(super) struct S3Fifo {
     capacity: u64,
     /// `New` is the small queue, `Proven` the main one.

@@ -5,11 +5,13 @@
 
 use super::used_queue::UsedQueue;
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// SIEVE.
+#[derive(Saved)]
 pub(super) struct Sieve {
     queue: UsedQueue,
     /// Where the hand goes on; at the block that came first when there is none.

@@ -7,6 +7,7 @@
 use super::ghost_list::GhostList;
 use super::two_queues::{Queue, TwoQueues};
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
@@ -17,6 +18,7 @@ const IN_DIVISOR: u64 = 4;
 const OUT_DIVISOR: u64 = 2;
 
 /// 2Q.
+#[derive(Saved)]
 pub(super) struct TwoQ {
     /// Kin: blocks in A1in from which on it gives up a block.
     in_blocks: u64,

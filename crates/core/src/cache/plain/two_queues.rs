@@ -3,12 +3,13 @@
 use crate::cache::policy::CachedBlock;
 use crate::cache::policy_state::restore_words;
 use crate::map::LruLists;
+use crate::saved::SavedValue;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// Which queue a block is in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Queue {
     /// Blocks that have yet to prove themselves.
     New = 0,
@@ -23,6 +24,7 @@ pub(super) const USES_MAX: u8 = 3;
 const WORD_BITS: u32 = 3;
 
 /// The two queues. A block that was taken out as a victim is in none, until the cache has removed it.
+#[derive(SavedValue)]
 pub(super) struct TwoQueues {
     lists: LruLists,
     /// Blocks in each queue.
@@ -31,7 +33,7 @@ pub(super) struct TwoQueues {
     blocks: Vec<Block>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Block {
     lba: Lba,
     queue: Option<Queue>,

@@ -1,11 +1,13 @@
 //! No block ever leaves: what a cache could do at best if its size were no matter.
 
 use crate::cache::policy::{AccessKind, CachedBlock, EvictionPolicy, PolicyEvents};
+use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// Holds every block below, so that it is never asked for a victim.
+#[derive(Saved)]
 pub(super) struct Unlimited;
 
 impl Unlimited {

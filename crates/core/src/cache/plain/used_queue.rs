@@ -3,10 +3,12 @@
 use crate::cache::policy::CachedBlock;
 use crate::cache::policy_state::restore_words;
 use crate::map::LruList;
+use crate::saved::SavedValue;
 use crate::state::{StateError, StateReader, StateWriter};
 use alloc::vec::Vec;
 
 /// The blocks, the one that came first before the others.
+#[derive(SavedValue)]
 pub(super) struct UsedQueue {
     order: LruList,
     /// By entry.

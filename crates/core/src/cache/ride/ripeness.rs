@@ -1,5 +1,6 @@
 //! Of many bands, the one whose opening frees the most for the longest, without looking at every band.
 
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -10,7 +11,7 @@ const ROUNDING: f64 = 1.0 + 1e-12;
 
 /// What is known of some adjoining bands. The ripeness of a band grows with the clock by its slope.
 /// A new dirty block raises both; whatever else happens lowers them.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Group {
     /// When the ripeness was computed.
     clock: u64,
@@ -29,6 +30,7 @@ impl Group {
 }
 
 /// How ripe the bands are at most, by group.
+#[derive(SavedValue)]
 pub(super) struct Ripeness {
     groups: Vec<Group>,
     bands: usize,

@@ -1,6 +1,7 @@
 //! How many of the cached blocks may be dirty.
 
 use super::{AccessKind, RideSettings, Split};
+use crate::saved::SavedValue;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec;
@@ -21,6 +22,7 @@ fn epoch_of(capacity_blocks: u64) -> u64 {
 }
 
 /// What one kind of block, clean or dirty, is worth.
+#[derive(SavedValue)]
 struct Side {
     /// The blocks that left last.
     ghost: Ghost,
@@ -63,6 +65,7 @@ const OUT_OF_RANGE: &str = "what the saved cache has learnt is out of range";
 
 /// The limit of dirty blocks, and what it is learnt from. A clean block more would have saved the
 /// reads that the ghost hits count, a dirty block more some of the windows.
+#[derive(SavedValue)]
 pub(super) struct Share {
     rewrite_over_read: u64,
     pub capacity_blocks: u64,
@@ -178,6 +181,7 @@ impl Share {
 
 /// The blocks of a kind that left last, by address. A ring of them, and for each hash value a chain
 /// through the ring, the newest first.
+#[derive(SavedValue)]
 struct Ghost {
     ring: Vec<Remembered>,
     /// First of each chain: its place in the ring, or [`END`].
@@ -186,7 +190,7 @@ struct Ghost {
     count: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, SavedValue)]
 struct Remembered {
     lba: Lba,
     /// The next older one of the chain: its place in the ring, or [`END`].

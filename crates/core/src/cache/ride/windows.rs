@@ -1,13 +1,14 @@
 //! Which bands are to be rewritten anyhow, as far as the blocks that were sent down tell.
 
 use crate::disk::LogSize;
+use crate::saved::SavedValue;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// What the log has taken in, in the two quantities that it has a limit of.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, SavedValue)]
 struct Appended {
     blocks: u64,
     /// Runs of adjoining blocks: a write of one run is one entry of the map.
@@ -15,6 +16,7 @@ struct Appended {
 }
 
 /// The windows of all bands.
+#[derive(SavedValue)]
 pub(super) struct Windows {
     /// What the log holds. A window lasts for as much.
     log: Appended,

@@ -10,6 +10,7 @@ use super::zones::Zones;
 use crate::extent::Extent;
 use crate::layer::Area;
 use crate::map::{BandId, ExtentSet, Piece};
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Lba};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -18,14 +19,14 @@ use alloc::vec::Vec;
 pub(super) const SUPERSEDES_NOTHING: u64 = u64::MAX;
 
 /// A run of blocks that is read from one place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct ReadPiece {
     pub extent: Extent,
     pub source: Source,
 }
 
 /// Where a run of blocks is read from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Source {
     /// The log, from this position.
     Log(u64),
@@ -36,7 +37,7 @@ pub(super) enum Source {
 }
 
 /// The log and its map, what is zeroed, what is lost, and what is at home.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct BlockMap {
     pub log: Log,
     /// Blocks that read as zeroes whatever lies at home; none of them is in the log.
@@ -49,6 +50,7 @@ pub(super) struct BlockMap {
     /// What lies above the write pointer of a band reads as zeroes without being read.
     pointers_bound_reads: bool,
     /// What the scratch band alone holds.
+    #[saved(absent)]
     pub salvage: Option<Salvage>,
 }
 

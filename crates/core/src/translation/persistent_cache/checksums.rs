@@ -16,6 +16,7 @@ use crate::layer::{Area, Context};
 use crate::lifecycle::Uuid;
 use crate::map::BandId;
 use crate::planted::PlantedBug;
+use crate::saved::{Saved, SavedValue};
 use crate::units::BLOCK_BYTES;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -24,7 +25,7 @@ use alloc::vec::Vec;
 const PAGES_MAX: usize = 64;
 
 /// Where blocks that were read come from, and so what they must be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) enum Origin {
     /// What was written to the log at this position and after.
     Log(u64),
@@ -33,7 +34,7 @@ pub(super) enum Origin {
 }
 
 /// Blocks that were read at home and are to be verified.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct HomeRead {
     pub job: u32,
     pub band: BandId,
@@ -42,9 +43,10 @@ pub(super) struct HomeRead {
 }
 
 /// The checksums of all blocks.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct Checksums {
     /// Where the tables lie; none where there are no checksums.
+    #[saved(keep)]
     areas: Option<DurableAreas>,
     /// Whose tables they are.
     pub member: Uuid,

@@ -4,12 +4,14 @@
 
 use super::settings::StreamClasses;
 use crate::extent::Extent;
+use crate::saved::Saved;
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// The ends of the last streams of writes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Saved)]
 pub(super) struct Classifier {
+    #[saved(keep)]
     classes: StreamClasses,
     /// The one that came last stands last.
     ends: Vec<Lba>,

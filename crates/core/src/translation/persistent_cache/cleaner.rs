@@ -17,12 +17,14 @@ use super::cleaning_policy::CleaningPolicy;
 use super::rewrite::Rewrite;
 use crate::activity::Activity;
 use crate::layer::Context;
+use crate::saved::{Saved, SavedValue};
 use crate::units::{Duration, Instant};
 use alloc::collections::VecDeque;
 
 /// When cleaning may go on.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct Cleaner {
+    #[saved(keep)]
     pub policy: CleaningPolicy,
     /// It is idle time.
     is_idle: bool,
@@ -34,7 +36,7 @@ pub(super) struct Cleaner {
 }
 
 /// A clean for want of room that is going on.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 struct Blocking {
     is_on: bool,
     /// Requests that wait for the end of a slice, in the order of arrival.

@@ -11,10 +11,11 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::map::{BandId, Piece};
 use crate::planted::PlantedBug;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// The checksums that a rewrite works with; unused where none are kept.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct CopyCheck {
     /// Pages of the old table, then of the new one.
     pub pages: BufferSlice,

@@ -11,12 +11,13 @@ use super::block_map::BlockMap;
 use super::shape::Shape;
 use crate::extent::Extent;
 use crate::map::{BandId, Piece};
+use crate::saved::SavedValue;
 use crate::units::Lba;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 /// The runs of a stretch that are not read at home, as offsets from the first block to be read.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Unread {
     runs: Vec<Range<u64>>,
     /// What the log gives, while the runs are being found; kept for its memory.

@@ -7,6 +7,7 @@
 
 use super::settings::MapJournalSettings;
 use super::transaction::{Takes, Transaction};
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Duration, Instant, Lba};
 use alloc::collections::VecDeque;
 
@@ -36,7 +37,7 @@ pub(super) enum FlushNeeds {
 }
 
 /// What a record ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum RecordOf {
     /// The flush that is this job.
     Flush(u32),
@@ -45,8 +46,9 @@ pub(super) enum RecordOf {
 }
 
 /// What has happened since the last flush and since the last stall.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Saved)]
 pub(super) struct Firmware {
+    #[saved(keep)]
     settings: MapJournalSettings,
     /// Flushes with a record since the last stall.
     flushes: u64,

@@ -8,6 +8,7 @@
 use super::zone_slots::ZoneSlots;
 use crate::extent::Extent;
 use crate::map::{ExtentMap, Piece};
+use crate::saved::SavedValue;
 use crate::units::{BlockCount, Lba};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -44,7 +45,7 @@ pub struct Holds {
 }
 
 /// The ring, the map from addresses to positions, and which slots are live.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Log {
     pub(super) capacity: u64,
     packet_max: u64,

@@ -15,6 +15,7 @@ use super::settings::{CleanTo, PersistentCacheSettings};
 use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::map::Piece;
+use crate::saved::SavedValue;
 use crate::units::BlockCount;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -33,7 +34,7 @@ pub(super) fn moved_at_a_time(settings: &PersistentCacheSettings) -> BlockCount 
 }
 
 /// A run of live blocks on its way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) struct Moving {
     pub extent: Extent,
     /// The position it is read from ...
@@ -43,7 +44,7 @@ pub(super) struct Moving {
 }
 
 /// A move in progress.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Move {
     /// The part of the log that is read.
     pub from: u64,
@@ -58,7 +59,7 @@ pub(super) struct Move {
 }
 
 /// The move in progress, and which blocks have moved.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Mover {
     slots_max: u64,
     current: Option<Move>,

@@ -5,13 +5,14 @@ use super::table::Table;
 use crate::buffer::BufferSlice;
 use crate::durability::FlushTicket;
 use crate::map::BandId;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// Bands that the bypass fills at once.
 pub(super) const OPEN_BANDS_MAX: usize = 8;
 
 /// A band that the bypass is filling.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SavedValue)]
 pub(super) struct OpenBand {
     pub band: BandId,
     /// The checksums of the blocks below the write pointer.
@@ -23,7 +24,7 @@ pub(super) struct OpenBand {
 }
 
 /// The table of an open band on its way to the disk.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct TableWrite {
     pub band: BandId,
     pub table: Table,
@@ -33,7 +34,7 @@ pub(super) struct TableWrite {
 }
 
 /// The open bands, and the one whose table is being written.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct OpenBands {
     bands: Vec<OpenBand>,
     write: Option<TableWrite>,

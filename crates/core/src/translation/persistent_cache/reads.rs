@@ -4,10 +4,11 @@ use super::block_map::ReadPiece;
 use super::requests::Job;
 use super::writes::remove_one;
 use crate::map::BandId;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// What is known of reads.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Reads {
     /// Requests that wait until their band has been rewritten.
     pub waiting: Vec<u32>,

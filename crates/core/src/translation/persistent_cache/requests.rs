@@ -9,10 +9,11 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::map::{ExtentLocks, Slab};
 use crate::operation::Request;
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 
 /// A request from above that is being served.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Job {
     pub request: Request,
     /// Operations below that are in flight for it.
@@ -69,7 +70,7 @@ impl Job {
 }
 
 /// What an operation in flight is for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) enum Part {
     /// Part of a read.
     Read { job: u32, origin: Origin, buffer: BufferSlice },
@@ -96,7 +97,7 @@ pub(super) enum Part {
 }
 
 /// Blocks of a job that are written to one place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct DataWrite {
     pub job: u32,
     pub extent: Extent,
@@ -127,7 +128,7 @@ impl Part {
 
 /// The jobs, the parts of them that are in flight, and the order in which those that share a block
 /// are served.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Requests {
     locks: ExtentLocks<u32>,
     /// Jobs that were granted their lock and are not begun.

@@ -24,6 +24,7 @@ use super::shape::Shape;
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::map::BandId;
+use crate::saved::SavedValue;
 use crate::units::{Duration, Instant};
 
 /// What an access takes beside its transfer: a seek within one area and half a revolution at 5400
@@ -31,7 +32,7 @@ use crate::units::{Duration, Instant};
 pub(super) const ACCESS: Duration = Duration::from_ms(12);
 
 /// How far a rewrite has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Phase {
     /// Waits for the writes in flight, and for the reads of the band.
     Draining,
@@ -50,7 +51,7 @@ pub(super) enum Phase {
 }
 
 /// Why a rewrite has begun.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) enum Reason {
     /// A write has no room.
     Room,
@@ -61,7 +62,7 @@ pub(super) enum Reason {
 }
 
 /// Whether a rewrite may go on, and how long it has taken.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Pace {
     /// Nobody waits for it: it goes on only while no request is being served.
     pub is_idle: bool,
@@ -97,7 +98,7 @@ impl Pace {
 }
 
 /// The part of the band that is in memory, and what is to become of it. Offsets are in the band.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug, SavedValue)]
 pub(super) struct Held {
     /// The blocks in memory: these from this offset.
     pub from: u64,
@@ -130,7 +131,7 @@ impl Held {
 }
 
 /// The steps of the present phase: blocks to move, or runs of the log to gather.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Steps {
     /// Those before it have been sent off.
     pub next: u64,
@@ -168,7 +169,7 @@ impl Steps {
 }
 
 /// A rewrite in progress.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Rewrite {
     pub band: BandId,
     pub phase: Phase,

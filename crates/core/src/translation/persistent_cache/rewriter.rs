@@ -13,6 +13,7 @@ use crate::buffer::BufferSlice;
 use crate::extent::Extent;
 use crate::layer::Area;
 use crate::map::{BandId, ExtentSet, Piece};
+use crate::saved::Saved;
 use crate::units::{BlockCount, Duration, Instant};
 use alloc::vec::Vec;
 
@@ -34,7 +35,7 @@ pub(super) struct Step {
 }
 
 /// The rewrite in progress, and what it gathers from the log.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Saved)]
 pub(super) struct Rewriter {
     current: Option<Rewrite>,
     /// The log entries that the present stretch merges, in log order.

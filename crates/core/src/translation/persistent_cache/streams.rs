@@ -12,6 +12,7 @@
 
 use super::settings::BypassSettings;
 use crate::extent::Extent;
+use crate::saved::{Saved, SavedValue};
 use crate::units::Lba;
 
 /// Streams followed at once.
@@ -21,16 +22,17 @@ const STREAMS_MAX: usize = 16;
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// The most recent sequential streams of writes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Saved)]
 pub(super) struct Streams {
     streams: [Stream; STREAMS_MAX],
     clock: u64,
+    #[saved(keep)]
     bypass: BypassSettings,
     /// Flushes, and writes that are forced, have records.
     has_records: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SavedValue)]
 struct Stream {
     next: Lba,
     /// Blocks since it began.

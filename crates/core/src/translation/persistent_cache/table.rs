@@ -4,10 +4,11 @@ use super::areas::DurableAreas;
 use crate::checksums::{Page, PageId};
 use crate::lifecycle::Uuid;
 use crate::map::BandId;
+use crate::saved::SavedValue;
 
 /// The table of a band: which of its two places holds it, and the generation that its pages must
 /// have. The word of a band without a table is zero.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, SavedValue)]
 pub(super) struct Table(u64);
 
 impl Table {

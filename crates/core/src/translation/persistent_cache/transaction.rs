@@ -8,6 +8,7 @@
 
 use crate::durability::FlushTicket;
 use crate::error::IoError;
+use crate::saved::SavedValue;
 use crate::units::BlockCount;
 
 /// What a transaction does with a run of blocks that is to go to the log.
@@ -22,7 +23,7 @@ pub(super) enum Takes {
 }
 
 /// The transaction that takes data now.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Transaction {
     /// Blocks that fit in one; none where the log takes data as it comes.
     room: u64,

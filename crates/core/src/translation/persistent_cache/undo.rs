@@ -3,10 +3,11 @@
 //! write has lost still count.
 
 use crate::durability::{FlushTicket, Lsn};
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 
 /// Records that are not durable yet, and what waits until they are.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Undo {
     /// Flushes in flight, and the log position before which slots are free when they are done.
     releases: VecDeque<(FlushTicket, u64)>,
@@ -23,7 +24,7 @@ pub(super) struct Undo {
 }
 
 /// What a checkpoint changes when it is done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct CheckpointInFlight {
     /// The log position before which slots are free.
     release: u64,

@@ -5,6 +5,7 @@ use super::classifier::Classifier;
 use super::settings::BypassSettings;
 use super::streams::Streams;
 use crate::map::BandId;
+use crate::saved::Saved;
 use crate::units::{BlockCount, Duration, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -19,15 +20,17 @@ pub(super) enum FirstBlocks {
 }
 
 /// The queue of writes, and what is known of those in flight.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct Writes {
     /// Writes that are not issued in full, in the order in which they may proceed.
     pub queue: VecDeque<u32>,
     /// Since when writes have waited for room.
     waiting_since: Option<Instant>,
     /// None where all writes go to the log.
+    #[saved(each)]
     pub streams: Option<Streams>,
     /// Of writes that go around the log one by one.
+    #[saved(each)]
     pub classifier: Option<Classifier>,
     /// Writes to the log and of the bypass that are in flight, and their blocks.
     in_flight: u32,

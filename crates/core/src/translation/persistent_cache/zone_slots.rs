@@ -7,6 +7,7 @@
 use super::log::{Holds, set_bits};
 use crate::extent::Extent;
 use crate::map::Slab;
+use crate::saved::SavedValue;
 use crate::units::{BlockCount, Lba};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -16,7 +17,7 @@ use alloc::vec::Vec;
 const NONE: u32 = u32::MAX;
 
 /// Adjoining slots that were filled at once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct Run {
     position: u64,
     blocks: u32,
@@ -25,7 +26,7 @@ struct Run {
 }
 
 /// Which slots are in use, and by which zone.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct ZoneSlots {
     zone_blocks: u64,
     capacity: u64,

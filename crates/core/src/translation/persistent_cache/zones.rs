@@ -10,14 +10,16 @@ use super::settings::HostAware;
 use crate::error::IoError;
 use crate::map::{BandId, BandTable};
 use crate::operation::Operation;
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Instant, Lba};
 use crate::zone::{ZoneCondition, ZoneDescriptor, ZoneGeometry, ZoneId, report};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// The zones of a host-aware disk.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct Zones {
+    #[saved(keep)]
     settings: HostAware,
     states: Vec<ZoneState>,
     non_sequential: u64,
@@ -26,7 +28,7 @@ pub(super) struct Zones {
     electronics_free: Instant,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 struct ZoneState {
     condition: ZoneCondition,
     /// Blocks from the start of the zone to the end of what was written last in it: at home, or in

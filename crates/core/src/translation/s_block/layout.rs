@@ -18,11 +18,12 @@ use crate::checksums::pages_of;
 use crate::disk::{Geometry, Shingling, TrackTable};
 use crate::durability::JournalSettings;
 use crate::extent::Extent;
+use crate::saved::SavedValue;
 use crate::units::{BLOCK_BYTES, BlockCount};
 use alloc::vec::Vec;
 
 /// How the S-blocks of a region are counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct Shape {
     /// S-blocks that it offers.
     pub data: u16,

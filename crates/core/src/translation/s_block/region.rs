@@ -2,6 +2,7 @@
 
 use super::layout::Shape;
 use super::settings::Prefill;
+use crate::saved::SavedValue;
 use alloc::boxed::Box;
 use alloc::vec;
 
@@ -21,7 +22,7 @@ pub enum Room {
 ///
 /// The positions from `tail` on, `used` of them, hold S-blocks that are valid or superseded; the next
 /// one is the head. No more than `slots` are in use between two steps.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SavedValue)]
 pub struct Region {
     shape: Shape,
     slot_of: Box<[u16]>,

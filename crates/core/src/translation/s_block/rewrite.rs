@@ -4,13 +4,14 @@ use crate::buffer::BufferSlice;
 use crate::durability::FlushTicket;
 use crate::error::IoError;
 use crate::map::Slab;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// S-blocks that are written at a time, each with a buffer of its own.
 pub const WRITES_MAX: u32 = 4;
 
 /// A rewrite of a region, with the moves that make room for it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Job {
     /// The task that asked for it; none where a full ring did.
     pub task: Option<u32>,
@@ -23,7 +24,7 @@ pub struct Job {
 }
 
 /// How far the writing of an S-block has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Step {
     /// It has a buffer.
     Begins,
@@ -46,7 +47,7 @@ pub enum Step {
 }
 
 /// Where a block of an S-block comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Source {
     /// It is there as a whole.
     Requests,
@@ -57,7 +58,7 @@ pub enum Source {
 }
 
 /// The checksums of an S-block on its way to the head.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct NewSums {
     /// The word of each block; empty where there are no checksums. A block that was read keeps the one
     /// it had, whether what was read is right or not. None is there yet of what requests bring, of
@@ -79,7 +80,7 @@ impl NewSums {
 }
 
 /// An S-block on its way to the head.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct SegmentWrite {
     pub region: u32,
     pub segment: u16,
@@ -123,7 +124,7 @@ impl SegmentWrite {
 }
 
 /// The writes of S-blocks on their way.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Writes(Slab<SegmentWrite>);
 
 impl Writes {

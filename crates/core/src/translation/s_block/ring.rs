@@ -1,5 +1,6 @@
 //! The ring of a region: single blocks on the disk that wait for the rewrite of their S-block.
 
+use crate::saved::SavedValue;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,7 +12,7 @@ pub const PLACE_BYTES: u64 = core::mem::size_of::<Slot>() as u64;
 const FREE: u32 = u32::MAX;
 
 /// A place: a block, and which of its parts of 4 KiB are there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Slot {
     /// The number of the block in its region.
     pub block: u32,
@@ -39,7 +40,7 @@ pub enum Found {
 }
 
 /// The ring of a region.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SavedValue)]
 pub struct Ring {
     slots: Box<[Slot]>,
     /// Blocks that it takes in, and that are in.

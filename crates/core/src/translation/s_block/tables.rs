@@ -13,11 +13,12 @@ use crate::checksums::{
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::Uuid;
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// The tables of all positions, and what waits for their pages.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Tables {
     /// Where they lie; empty where there are no checksums.
     area: Extent,

@@ -6,10 +6,11 @@ use crate::error::IoError;
 use crate::extent::Extent;
 use crate::map::Slab;
 use crate::operation::{Request, Tag};
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// A request from above.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Entry {
     pub request: Request,
     /// The batch it belongs to, if it changes something.
@@ -22,7 +23,7 @@ pub struct Entry {
 }
 
 /// Requests that are decided together.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Batch {
     pub requests: Vec<u32>,
     /// Those that wait for the lock of their blocks.
@@ -32,7 +33,7 @@ pub struct Batch {
 }
 
 /// All batches on their way.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Batches {
     pub all: Slab<Batch>,
     /// The one that is being collected.
@@ -40,14 +41,14 @@ pub struct Batches {
 }
 
 /// A part of a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct Part {
     pub request: u32,
     pub extent: Extent,
 }
 
 /// What a task does in its region.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Kind {
     /// Writes an S-block with the parts in it.
     Rewrite,
@@ -58,7 +59,7 @@ pub enum Kind {
 }
 
 /// Something to be done in a region.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Task {
     pub kind: Kind,
     /// The number of the S-block in the region.
@@ -67,7 +68,7 @@ pub struct Task {
 }
 
 /// A read of blocks of a request that are in one place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct ReadPart {
     pub request: u32,
     pub region: u32,
@@ -78,7 +79,7 @@ pub struct ReadPart {
 }
 
 /// A read of blocks for a rewrite.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub struct OldPart {
     pub region: u32,
     /// Where they are.
@@ -90,7 +91,7 @@ pub struct OldPart {
 }
 
 /// What an operation on its way is for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub enum Op {
     /// A read of a request, from a position or a place in a ring.
     Read(ReadPart),
@@ -115,14 +116,14 @@ pub enum Op {
 }
 
 /// What must not be written while something needs it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum Held {
     Position(u16),
     Ring(u32),
 }
 
 /// Operations on their way.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Ops(Slab<Op>);
 
 impl Ops {

@@ -3,6 +3,7 @@
 use super::settings::RewriteReach;
 use crate::buffer::BufferSlice;
 use crate::checksums::NOTHING;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -33,7 +34,7 @@ pub fn written_blocks(
 }
 
 /// How far a rewrite has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, SavedValue)]
 pub(super) enum Stage {
     /// It has not begun, or it is done.
     #[default]
@@ -53,7 +54,7 @@ pub(super) enum Stage {
 }
 
 /// A rewrite of a segment, or the zeroing of several whole ones.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct Rewrite {
     pub stage: Stage,
     /// The segment.
@@ -83,7 +84,7 @@ pub(super) struct Rewrite {
 }
 
 /// What a rewrite knows of the checksums of its segment, where they are kept.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub(super) struct RewriteSums {
     /// The words of the table, by block of 4 KiB. Those of `pages` alone mean something.
     pub words: Vec<u32>,

@@ -3,11 +3,12 @@
 use super::areas::SLOTS;
 use crate::durability::Lsn;
 use crate::ledger::Quarantine;
+use crate::saved::SavedValue;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// What a slot is noted for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, SavedValue)]
 pub enum Noted {
     /// The marked blocks of a segment are to be written home from the slot.
     Rewrite {
@@ -26,7 +27,7 @@ pub enum Noted {
 }
 
 /// All slots, and who waits for one.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Slots {
     /// What the journal says of each.
     states: Vec<Option<Noted>>,

@@ -13,10 +13,11 @@ use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::Uuid;
 use crate::map::Slab;
+use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
 /// Blocks of 4 KiB that were read and are to be compared.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct Check {
     /// The read that has them.
     pub job: u32,
@@ -27,14 +28,14 @@ pub(super) struct Check {
 }
 
 /// A page of a segment's table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(super) struct SegmentPage {
     pub segment: u64,
     pub index: u64,
 }
 
 /// A page that is being read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) struct PageRead {
     pub page: SegmentPage,
     pub buffer: BufferSlice,
@@ -43,7 +44,7 @@ pub(super) struct PageRead {
 }
 
 /// Who waits for a page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SavedValue)]
 pub(super) enum Waiter {
     /// Blocks that were read.
     Check(u32),
@@ -54,7 +55,7 @@ pub(super) enum Waiter {
 }
 
 /// The tables of checksums.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Sums {
     /// The member that they lie on.
     pub member: Uuid,

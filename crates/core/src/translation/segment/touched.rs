@@ -1,11 +1,12 @@
 //! Which blocks hold data.
 
 use super::settings::Holds;
+use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Which blocks of all segments hold data.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub(super) struct Touched {
     /// A bit for each block; none where all hold data from the start.
     bits: Option<Vec<u64>>,

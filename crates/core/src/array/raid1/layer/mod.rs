@@ -17,7 +17,7 @@ use crate::array::missed::Missed;
 use crate::array::raid::check_spares;
 use crate::array::rebuilds::{Rebuilds, Returning};
 use crate::array::regions::Regions;
-use crate::array::rows::Ended;
+use crate::array::scrubbed::Ended;
 use crate::array::scrubs::Scrubs;
 use crate::array::status::ArrayStatus;
 use crate::array::task::Piece;
@@ -34,17 +34,19 @@ use crate::ledger::{CopyState, LedgerEvent, Stage};
 use crate::lifecycle::{OpenError, Start};
 use crate::operation::{Completion, Operation, Request};
 use crate::planted::PlantedBug;
+use crate::saved::Saved;
 use crate::units::{BlockCount, Instant};
 use alloc::vec::Vec;
 
 /// RAID level 1 over any nodes that take writes anywhere, which loses members and rebuilds them.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Raid1 {
     pub(super) map: Copies,
     pub(super) rows: Rows,
     pub(super) keeper: Keeper,
     pub(super) regions: Regions,
     pub(super) upkeep: Upkeep,
+    #[saved(absent)]
     pub(super) after_crash: Option<AfterCrash>,
     scrubs: Scrubs,
     /// Jobs that write and have come to where they may: their regions are marked.
@@ -57,8 +59,10 @@ pub struct Raid1 {
     /// Everything is flushed before the array goes down.
     may_close: bool,
     /// Why the array does not come up.
+    #[saved(absent)]
     pub(super) refusal: Option<IoError>,
     /// Blocks of the members that are in no row.
+    #[saved(keep)]
     unused: BlockCount,
 }
 
@@ -705,5 +709,9 @@ impl Layer for Raid1 {
             facts.push(("unreadable_blocks", self.map.unreadable.len() as u64));
             facts.push(("marked_regions", self.regions.recorded().count() as u64));
         }
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

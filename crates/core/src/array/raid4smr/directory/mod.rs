@@ -9,6 +9,7 @@ use super::slots::Slots;
 use crate::array::bits::Bits;
 use crate::extent::Extent;
 use crate::map::{AddressMap, ExtentMap, address_map};
+use crate::saved::{Saved, SavedValue};
 use crate::units::Lba;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -42,7 +43,7 @@ pub enum Target {
 }
 
 /// What was counted since it was asked last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, SavedValue)]
 pub struct Counted {
     pub first_writes: u64,
     pub updates: u64,
@@ -54,7 +55,7 @@ pub struct Counted {
 }
 
 /// What a write has changed of where a block is, to be undone if it comes to nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub struct Change {
     /// The block of the host.
     pub block: u64,
@@ -73,7 +74,7 @@ pub struct Change {
 pub type Changes = Vec<Change>;
 
 /// The decision to collect a band row: what it holds goes to the spare one.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 pub struct Decision {
     /// The band row, as places number it.
     pub band_row: u64,
@@ -105,8 +106,9 @@ impl Decision {
 }
 
 /// Where each block is.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Directory {
+    #[saved(keep)]
     settings: Raid4SmrSettings,
     homes: u64,
     band_blocks: u64,

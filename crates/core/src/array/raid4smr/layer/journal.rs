@@ -14,7 +14,7 @@ use crate::array::raid4smr::on_the_way::{Flushing, Logging, Noted, Quiet};
 use crate::array::raid4smr::records::{Logged, Said, Written, WrittenBlock};
 use crate::array::raid4smr::table_writes::Behind;
 use crate::array::raid4smr::word::Word;
-use crate::array::rows::Ended;
+use crate::array::scrubbed::Ended;
 use crate::array::{Columns, RowMap};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;

@@ -37,12 +37,13 @@ use crate::layer::{Context, Layer, Port};
 use crate::lifecycle::Start;
 use crate::operation::{Completion, Operation, Request};
 use crate::planted::PlantedBug;
+use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// Neighbouring blocks of a request that are written together.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 struct Run {
     /// They go home; to the data disk otherwise.
     goes_home: bool,
@@ -61,7 +62,7 @@ struct Run {
 /// RAID 4SMR: shingled homes, a data disk for what is written again, and a parity disk.
 ///
 /// Its map is in memory. One that is durable notes in a journal each block that it writes.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Raid4Smr {
     notes: Notes,
     on_the_way: OnTheWay,
@@ -69,6 +70,7 @@ pub struct Raid4Smr {
     room: Room,
     /// Band rows may have become due while nothing could be collected.
     may_be_due: bool,
+    #[saved(absent)]
     after_crash: Option<AfterCrash>,
     table_writes: TableWrites,
     repairs: Repairs,
@@ -80,6 +82,7 @@ pub struct Raid4Smr {
     rows: Rows,
     collector: Collector,
     /// Blocks of the members that are in no row of use.
+    #[saved(keep)]
     unused: BlockCount,
     run: Run,
     /// Of each part that writes what it has changed in the directory.
@@ -563,5 +566,9 @@ impl Layer for Raid4Smr {
         if self.keeps() {
             facts.push(("unreadable_blocks", self.contents.unreadable.len()));
         }
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

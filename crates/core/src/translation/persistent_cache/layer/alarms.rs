@@ -2,6 +2,7 @@
 
 use crate::idle::IdleClock;
 use crate::layer::Context;
+use crate::saved::Saved;
 use crate::timers::Timers;
 use crate::units::{Duration, Instant};
 
@@ -29,7 +30,7 @@ pub(super) enum Timer {
 const TIMERS: usize = Timer::Mark as usize + 1;
 
 /// The timers, and the clock that has one of them.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub(super) struct Alarms {
     timers: Timers<TIMERS>,
     /// Where something is done in idle time.

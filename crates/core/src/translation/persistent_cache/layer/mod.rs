@@ -49,6 +49,7 @@ use crate::ledger::Ledger;
 use crate::lifecycle::{Start, Uuid};
 use crate::map::BandTable;
 use crate::operation::{Cause, Completion, Operation, Request, Tag};
+use crate::saved::Saved;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -70,10 +71,12 @@ use alloc::vec::Vec;
 /// * `alarms` say when to be woken, and when idle time begins.
 /// * `ledger` keeps the map over a crash, or keeps nothing; `undo` says what a crash may undo;
 ///   `checksums` say what a block must be.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct PersistentCache {
+    #[saved(keep)]
     shape: Shape,
     blocks: BlockMap,
+    #[saved(each)]
     zones: Option<Box<Zones>>,
     requests: Requests,
     writes: Writes,
@@ -90,10 +93,12 @@ pub struct PersistentCache {
     /// One of the disks is lost, and with it all.
     is_lost: bool,
     /// The set that its disk belongs to, where it was told.
+    #[saved(keep)]
     set: Option<Uuid>,
     /// A new disk is being formatted: requests that wait for it.
     awaiting_format: Option<Vec<Request>>,
     /// What the disk of the log is.
+    #[saved(keep)]
     below: Geometry,
 }
 
@@ -368,6 +373,10 @@ impl Layer for PersistentCache {
     fn close(&mut self, ctx: &mut Context<'_>) {
         self.ledger.begin_close();
         self.take_ledger_events(ctx);
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }
 

@@ -27,6 +27,7 @@ use crate::ledger::{Ledger, Quarantine};
 use crate::lifecycle::{OpenError, Start};
 use crate::map::{ExtentLocks, Slab};
 use crate::operation::{Cause, Completion, Operation, Request};
+use crate::saved::{Saved, SavedValue};
 use crate::translation::bands_fixed;
 use crate::units::BlockCount;
 use alloc::collections::VecDeque;
@@ -34,7 +35,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// A region and what is to be done in it.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 struct Place {
     region: Region,
     /// Made when a block first goes there.
@@ -60,9 +61,11 @@ struct Place {
 /// In a region one S-block is written at a time, and what changes it is served in the order of
 /// arrival; a read goes where its blocks are when its turn comes, and nothing is written there before
 /// it ends.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct SBlocks {
+    #[saved(keep)]
     settings: SBlockSettings,
+    #[saved(keep)]
     layout: Layout,
     places: Vec<Place>,
     requests: Slab<Entry>,
@@ -76,12 +79,13 @@ pub struct SBlocks {
     /// Positions and places of rings whose content a power cut could still bring back.
     quarantine: Quarantine<(u32, Held)>,
     todo: Todo,
+    #[saved(keep)]
     copies: Option<CopyStore>,
     life: Life,
 }
 
 /// What is to be looked at again.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 struct Todo {
     /// Regions with something to do.
     ready: Vec<u32>,
@@ -97,7 +101,7 @@ struct Todo {
     sums: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, SavedValue)]
 struct Life {
     is_lost: bool,
     /// The ledger goes down when nothing is on its way.
@@ -349,5 +353,9 @@ impl Layer for SBlocks {
     fn close(&mut self, ctx: &mut Context<'_>) {
         self.ledger.begin_close();
         self.advance(ctx);
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }

@@ -3,12 +3,13 @@
 use crate::error::IoError;
 use crate::map::Slab;
 use crate::operation::{Request, Tag};
+use crate::saved::SavedValue;
 use crate::translation::segment::rewrite::Rewrite;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 /// What a job does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, SavedValue)]
 pub enum Work {
     /// Nothing: it is free.
     #[default]
@@ -24,7 +25,7 @@ pub enum Work {
 }
 
 /// A read, a batch of writes, or a flush.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Job {
     pub work: Work,
     /// What is answered together.
@@ -41,7 +42,7 @@ pub struct Job {
 }
 
 /// The jobs by number. A job that is done is used again with its memory.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, SavedValue)]
 pub struct Jobs(Slab<Job>);
 
 impl Jobs {

@@ -25,6 +25,7 @@ use crate::ledger::Ledger;
 use crate::lifecycle::{OpenError, Start};
 use crate::map::{BandTable, ExtentLocks};
 use crate::operation::{Cause, Completion, Operation, Request};
+use crate::saved::{Saved, SavedValue};
 use crate::units::BlockCount;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -33,7 +34,7 @@ use core::ops::Range;
 use jobs::{Aim, Jobs, Purpose, Work};
 
 /// What waits for the ledger.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 enum Token {
     /// A rewrite whose slot is written.
     Slot(u32),
@@ -43,7 +44,7 @@ enum Token {
 
 /// A segment of which not all could be written home: its blocks are read from the slot. Or segments
 /// of which not all could be zeroed: they read as zeroes.
-#[derive(Debug)]
+#[derive(Debug, SavedValue)]
 struct Stuck {
     segment: u64,
     /// Segments that were to be zeroed; 0 of a rewrite.
@@ -86,8 +87,9 @@ struct Shape {
 ///
 /// Requests that share a segment are served in the order of arrival, reads together. A batch of
 /// writes is one rewrite for each segment that it touches, one after the other.
-#[derive(Debug)]
+#[derive(Debug, Saved)]
 pub struct Segments {
+    #[saved(keep)]
     shape: Shape,
     jobs: Jobs,
     /// By segment.
@@ -100,6 +102,7 @@ pub struct Segments {
     slots: Slots,
     stuck: Vec<Stuck>,
     /// Where checksums are kept.
+    #[saved(each)]
     sums: Option<Sums>,
     ledger: Ledger<Token>,
     /// What is to be written home again, the first one next.
@@ -487,5 +490,9 @@ impl Layer for Segments {
     fn close(&mut self, ctx: &mut Context<'_>) {
         self.ledger.begin_close();
         self.advance(ctx);
+    }
+
+    fn saved(&mut self) -> Option<&mut dyn Saved> {
+        Some(self)
     }
 }
