@@ -6,7 +6,7 @@ use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
 use imbrex_core::rng::Rng;
 use imbrex_report::{ReplayMode, Report};
-use imbrex_sim::experiment::{Batch, Case, RunError, RunFiles, WarmUp};
+use imbrex_sim::experiment::{Batch, Case, RunError, RunFiles, WarmUp, Watch};
 use imbrex_sim::replay::{Fit, ReplayOptions};
 use imbrex_sim::simulation::format;
 use imbrex_stack::{BuildOptions, Plan, StackConfig, ready_made};
@@ -59,7 +59,7 @@ impl Replay<'_> {
             movement: None,
             drive_scale_option: None,
         };
-        Batch { workload, seed: 3, cases: vec![case], jobs: 1 }.run_with(&files, &|_| ())
+        Batch { workload, seed: 3, cases: vec![case], jobs: 1 }.run_with(&files, &Watch::nobody())
     }
 
     /// The report in one go, that of the run which saves, and that of the run from there on.
