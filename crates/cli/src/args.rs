@@ -248,6 +248,9 @@ pub struct CompareArgs {
     /// bound`)
     #[arg(long, conflicts_with_all = ["open_loop", "streams"])]
     pub bound: bool,
+    /// Go on where the same command was stopped or killed: runs that it had finished are not made again
+    #[arg(long, requires = "out", conflicts_with_all = ["log_requests", "save_state", "state"])]
+    pub resume: bool,
     /// Print the experiment file (`imbrex run FILE`) that makes these runs, and run nothing
     #[arg(long, conflicts_with_all = ["json", "out"])]
     pub print_experiment: bool,

@@ -1,8 +1,9 @@
 //! `imbrex compare`.
 
-use super::outputs::{check_out, check_output, jobs, write_results};
+use super::outputs::{check_out, check_output, jobs, write_whole};
 use super::print_experiment::print_experiment;
-use super::run::stopped::saying_when_stopping;
+use super::run::kept::Keeping;
+use super::run::stopped::{self, saying_when_stopping};
 use super::stack::{settings_of_stacks, systems};
 use super::sweep::{sweep, swept_values};
 use super::telling::Telling;
@@ -13,11 +14,12 @@ use crate::commit::{commit, program};
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, usage, usage_if_option};
 use imbrex_drives::quantity::{Size, parse_size};
-use imbrex_report::ReplayMode;
+use imbrex_report::{ReplayMode, Report, TableStyle};
 use imbrex_serve::signals::STOPPED_EXIT_STATUS;
 use imbrex_sim::experiment::{BaseStack, Batch, Case, RunFiles, Watch, parameters};
 use imbrex_sim::progress::Step;
 use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
+use std::path::Path;
 
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
@@ -82,6 +84,7 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
         .collect();
     let seed = args.output.seed.unwrap_or(1);
     let batch = Batch { workload, seed, cases, jobs: jobs(args.output.jobs) };
+    let keeping = keeping(args)?;
     let mut report = {
         let telling = Telling::new(args.output.quiet);
         let files = RunFiles {
@@ -91,8 +94,14 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
             program: &program(),
         };
         let stop = caller.stop()?;
-        let progress = |step: &Step<'_>| telling.step(step);
-        let watch = Watch { progress: &progress, stop, finished: None };
+        let progress = |step: &Step<'_>| {
+            if let Some(keeping) = &keeping {
+                keeping.tell(step, &telling);
+            }
+            telling.step(step);
+        };
+        let finished = keeping.as_ref().map(|keeping| &keeping.runs);
+        let watch = Watch { progress: &progress, stop, finished };
         saying_when_stopping(caller, stop, &telling, || batch.run_with(&files, &watch))
             .map_err(usage_if_option)?
     };
@@ -102,11 +111,44 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
             run.rewrites.bands_rewritten_bound = bound;
         }
     }
-    write_results(&report, &args.output, caller)?;
-    Ok(match report.left.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(STOPPED_EXIT_STATUS),
-    })
+    let written = match &args.output.out {
+        Some(folder) => write_report(&report, folder, caller),
+        None => Ok(()),
+    };
+    caller.emit(&match args.output.json {
+        true => report.to_json(),
+        false => report.to_table(TableStyle::detect()),
+    });
+    let is_whole = report.left.is_empty();
+    if let Some(keeping) = keeping {
+        keeping.end(is_whole, written.is_ok(), caller);
+    }
+    // What could not be written has been printed.
+    written?;
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(STOPPED_EXIT_STATUS) })
+}
+
+/// Where runs are kept when they end: beside the results, unless they leave something else behind, which would be lacking
+/// of runs that are not made again.
+fn keeping(args: &CompareArgs) -> Result<Option<Keeping>, Failure> {
+    let others = [&args.log_requests, &args.save_state, &args.state];
+    match &args.output.out {
+        Some(out) if others.iter().all(|file| file.is_none()) => {
+            Keeping::beside(out, args.resume).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Writes the files of a report. What was stopped does not take the place of what was finished.
+fn write_report(report: &Report, meant: &Path, caller: &Caller) -> Result<(), Failure> {
+    let folder = match !report.left.is_empty() && stopped::is_finished(meant) {
+        true => stopped::folder_beside(meant)?,
+        false => meant.to_path_buf(),
+    };
+    write_whole(&folder, |folder| report.write_to(folder).map(drop))?;
+    stopped::say_what_stays(&folder, meant, caller);
+    Ok(())
 }
 
 /// Refuses what could not be written.

@@ -1,9 +1,8 @@
 //! Results of simulations, and whether they can be written: asked before the work, which may take hours.
 
 use crate::args::OutputArgs;
-use crate::caller::Caller;
 use crate::failure::Failure;
-use imbrex_report::{FORM_FILES, REPORT_FILES, Report, TableStyle};
+use imbrex_report::{FORM_FILES, REPORT_FILES};
 use imbrex_stack::{KindKeys, kinds};
 use imbrex_traces::PartialFile;
 use std::fmt::Display;
@@ -186,19 +185,6 @@ fn put_in_place(staging: &Path, folder: &Path) -> Result<(), String> {
             false => fs::rename(&from, &to),
         };
         put.map_err(|error| format!("{}: {error}", to.display()))?;
-    }
-    Ok(())
-}
-
-/// Prints a report as a table or as JSON, and writes the files of `--out`.
-pub fn write_results(report: &Report, output: &OutputArgs, caller: &Caller) -> Result<(), Failure> {
-    if let Some(folder) = &output.out {
-        write_whole(folder, |folder| report.write_to(folder).map(drop))?;
-    }
-    if output.json {
-        caller.emit(&report.to_json());
-    } else {
-        caller.emit(&report.to_table(TableStyle::detect()));
     }
     Ok(())
 }

@@ -82,7 +82,8 @@ pub fn run(args: &ReproduceArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     caller.emit(&text);
     let status = say_what_is_left(&outcomes, caller);
     if let Some(keeping) = keeping {
-        keeping.end(&outcomes, written.is_ok(), caller);
+        let is_whole = outcomes.iter().all(|outcome| outcome.left.is_empty());
+        keeping.end(is_whole, written.is_ok(), caller);
     }
     // What could not be written has been printed.
     written?;

@@ -77,7 +77,8 @@ pub fn run(args: &RunArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     }
     let status = say_what_is_left(&outcomes, caller);
     if let Some(keeping) = keeping {
-        keeping.end(&outcomes, written.is_ok(), caller);
+        let is_whole = outcomes.iter().all(|outcome| outcome.left.is_empty());
+        keeping.end(is_whole, written.is_ok(), caller);
     }
     // What could not be written has been printed.
     written?;

@@ -238,6 +238,56 @@ fn a_figure_that_was_killed_goes_on_to_the_same_bytes() {
     assert_same(&folder.join("whole"), &folder.join("cut"));
 }
 
+/// One by one; the last ones take long enough for a signal to come before their end.
+const COMPARE: &str = "compare --trace synthetic:wdev-like/64 --systems cmr-only,lru,pore,ride,split,hwsr \
+                       --sweep cache.capacity=8MiB,16MiB --repeat 8 --jobs 1 --out";
+
+#[test]
+fn a_comparison_that_was_killed_or_stopped_goes_on_to_the_same_bytes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let whole = output(folder, &format!("{COMPARE} whole"));
+    assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+    for attempt in 0.. {
+        kill(folder, &format!("{COMPARE} cut"), 2);
+        // On a slow machine the last run may have ended before the signal came.
+        if folder.join("cut/finished-runs").exists() {
+            break;
+        }
+        assert!(attempt < 20, "it always ends too soon");
+    }
+    assert!(!folder.join("cut/report.json").exists());
+    let resumed = output(folder, &format!("{COMPARE} cut --resume"));
+    let error = String::from_utf8_lossy(&resumed.stderr).into_owned();
+    assert!(resumed.status.success(), "{error}");
+    assert!(error.starts_with("  done before: "), "{error}");
+    assert_eq!(resumed.stdout, whole.stdout);
+    assert!(!folder.join("cut/finished-runs").exists(), "they are in the results now");
+    assert_same(&folder.join("whole"), &folder.join("cut"));
+
+    // Another scale of the drives is another run, and what was stopped lies beside what was finished.
+    let scaled = format!("{COMPARE} cut --drive-scale 2");
+    let mut child = imbrex(folder, &scaled)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let mut lines = lines.map(|line| line.expect("text"));
+    assert!(lines.next().expect("a line").starts_with("  done: 1 of "));
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it runs");
+    let told: Vec<String> = lines.collect();
+    let stopped = child.wait_with_output().expect("it ends");
+    assert_eq!(stopped.status.code(), Some(130), "{told:?}");
+    let table = String::from_utf8(stopped.stdout).expect("text");
+    assert!(table.contains("Stopped before its end, "), "{table}");
+    assert!(told.iter().any(|line| line.contains("--resume goes on with")), "{told:?}");
+    assert!(folder.join("cut.stopped/report.json").exists(), "{told:?}");
+    fs::remove_dir_all(folder.join("cut/finished-runs")).expect("runs that were kept");
+    assert_same(&folder.join("whole"), &folder.join("cut"));
+}
+
 /// The looks of an `[analysis]` are kept as runs are.
 #[test]
 fn looks_at_traces_are_kept_too() {
@@ -392,8 +442,14 @@ fn without_a_terminal_there_is_a_line_for_each_piece() {
 fn what_cannot_be_is_refused_in_a_line() {
     let folder = folder();
     let folder = folder.path();
-    let usage = output(folder, "reproduce pore fig6 --resume");
-    assert_eq!(usage.status.code(), Some(2), "it has nothing to go on with");
+    for command in [
+        "reproduce pore fig6",
+        "compare --trace short.csv",
+        "compare --trace short.csv --out out --log-requests log",
+    ] {
+        let usage = output(folder, &format!("{command} --resume"));
+        assert_eq!(usage.status.code(), Some(2), "{command}: it has nothing to go on with");
+    }
     fs::create_dir(folder.join("out")).expect("a folder");
     fs::write(folder.join("out/finished-runs"), "a file").expect("a file");
     for arguments in [format!("{RUN} out"), "reproduce pore fig6 --out out".to_string()] {

@@ -226,30 +226,7 @@ pub fn execute(
         }
     }
     let footprints = Footprints::default();
-    let names: Vec<String> = all.iter().map(Work::name).collect();
-    let ids = ids_of(&all, watch);
-    let (mut made, mut passes) = (Vec::new(), Vec::new());
-    for (index, (work, id)) in all.iter().zip(&ids).enumerate() {
-        let before = id.as_deref().and_then(|id| watch.finished?.read::<Done>(id));
-        // Only those that are made read a workload.
-        passes.push(Mutex::new(if before.is_none() { work.want() } else { None }));
-        made.extend(before.map(|done| (index, done)));
-    }
-    if let Some(finished) = watch.finished {
-        finished.look_aside(ids.iter().flatten());
-    }
-    let mut results = make_all(&names, made, jobs, watch, |index, stop| {
-        // The records of a workload are in memory until its last run is made.
-        let _pass = passes[index].lock().expect("no holder panics").take();
-        let done = all[index].make(&footprints, stop)?;
-        if let (Some(finished), Some(id)) = (watch.finished, &ids[index])
-            // What was stopped means nothing.
-            && !watch.stops()
-        {
-            finished.write(id, &names[index], &done);
-        }
-        Ok(done)
-    });
+    let mut results = make_kept(&all, jobs, watch, &footprints);
     let is_error = |result: &Option<Result<Done, RunError>>| matches!(result, Some(Err(_)));
     if !watch.stops()
         && let Some(at) = results.iter().position(is_error)
@@ -261,6 +238,62 @@ pub fn execute(
     of_each()
         .map(|(experiment, prepared)| outcome_of(experiment, prepared, &ended, &footprints))
         .collect()
+}
+
+/// Makes work, `jobs` pieces at a time, and gives in its order what became of each piece, none of what was stopped. Where
+/// somebody keeps finished work, what was kept is not made again, and each piece is kept when it ends.
+fn make_kept(
+    all: &[Work<'_>],
+    jobs: usize,
+    watch: &Watch<'_>,
+    footprints: &Footprints,
+) -> Vec<Option<Result<Done, RunError>>> {
+    let names: Vec<String> = all.iter().map(Work::name).collect();
+    let ids = ids_of(all, watch);
+    let (mut made, mut passes) = (Vec::new(), Vec::new());
+    for (index, (work, id)) in all.iter().zip(&ids).enumerate() {
+        let before = id.as_deref().and_then(|id| watch.finished?.read::<Done>(id));
+        // Only those that are made read a workload.
+        passes.push(Mutex::new(if before.is_none() { work.want() } else { None }));
+        made.extend(before.map(|done| (index, done)));
+    }
+    if let Some(finished) = watch.finished {
+        finished.look_aside(ids.iter().flatten());
+    }
+    make_all(&names, made, jobs, watch, |index, stop| {
+        // The records of a workload are in memory until its last run is made.
+        let _pass = passes[index].lock().expect("no holder panics").take();
+        let done = all[index].make(footprints, stop)?;
+        if let (Some(finished), Some(id)) = (watch.finished, &ids[index])
+            // What was stopped means nothing.
+            && !watch.stops()
+        {
+            finished.write(id, &names[index], &done);
+        }
+        Ok(done)
+    })
+}
+
+/// What came of a run: the run, and what is told of its workload.
+type RunDone = (Run, imbrex_report::Workload);
+
+/// Makes runs, `jobs` at a time, of workloads that are in memory meanwhile. Gives in their order what became of each, and
+/// none of one that was stopped.
+pub(crate) fn make_runs(
+    tasks: &[Task<'_>],
+    jobs: usize,
+    watch: &Watch<'_>,
+) -> Vec<Option<Result<RunDone, RunError>>> {
+    let footprints = Footprints::default();
+    let all: Vec<Work<'_>> = tasks.iter().copied().map(Work::Run).collect();
+    let made = make_kept(&all, jobs, watch, &footprints).into_iter().zip(tasks);
+    let run_of = |done: Done, task: &Task<'_>| match (done, watch.finished) {
+        (Done::Run(run), None) => Ok(*run),
+        // What was kept may be of an equal stack that another file states.
+        (Done::Run(run), Some(_)) => task.own(&run, &footprints),
+        (Done::Look(_), _) => unreachable!("a run sees no trace"),
+    };
+    made.map(|(done, task)| done.map(|done| run_of(done?, task))).collect()
 }
 
 /// The names under which finished work is kept; none of work that is not.
@@ -383,9 +416,10 @@ fn key_of(task: &Task<'_>) -> String {
     let config = task.case.config.without_stated_defaults();
     let config = serde_json::to_string(&config).expect("settings have only string keys");
     format!(
-        "{:?} {} {:?} {:?} {:?} {config}",
+        "{:?} {} {} {:?} {:?} {:?} {config}",
         task.workload,
         task.seed,
+        task.case.drive_scale,
         task.case.replay,
         task.case.series,
         (

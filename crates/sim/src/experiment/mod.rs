@@ -1,6 +1,7 @@
 //! Experiments: from TOML to stacks, runs and reports.
 
 mod analyse;
+mod batch;
 mod bound;
 mod closed_form;
 mod combined;
@@ -35,9 +36,11 @@ mod warm_up;
 mod warming;
 mod workload;
 
+pub use batch::Batch;
 pub use bound::{Bound, BoundOptions, ReadBound, Room};
 pub use closed_form::{ClosedForm, Form};
 pub use events::{EventCommand, EventConfig};
+pub(crate) use execute::make_runs;
 pub use execute::{Found, Left, Outcome, WorkloadOutcome, execute};
 pub use experiment::{
     Analysis, DirectWriteConfig, Experiment, FitConfig, QUICK_DIVISOR, QUICK_REQUESTS,
@@ -52,8 +55,7 @@ pub use movement_analysis::MovementAnalysis;
 pub use plot::{Across, LogAxes, Plot, PlotKind, PlotSeries};
 pub use reproduce::{Figure, figures, paper_name};
 pub use rounds::ROUNDS_MAX;
-pub(crate) use run::make_runs;
-pub use run::{Batch, Case, RunError, RunFiles, Task};
+pub use run::{Case, RunError, RunFiles, Task};
 pub use state_file::StateFileError;
 pub use stated::{Comparison, Over, Row, Stated, StatedValue};
 pub use sweep::{BaseStack, Point, Sweep, SweptStack, parameters, points};

@@ -5,7 +5,7 @@ use crate::commands::outputs::check_room;
 use crate::commands::telling::Telling;
 use crate::commit::program;
 use crate::failure::Failure;
-use imbrex_sim::experiment::{FinishedRuns, Outcome};
+use imbrex_sim::experiment::FinishedRuns;
 use imbrex_sim::progress::{Event, Step};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,8 +71,7 @@ impl Keeping {
     }
 
     /// Removes the runs once all are in the results; else says how to go on.
-    pub fn end(&self, outcomes: &[Outcome], is_written: bool, caller: &Caller) {
-        let is_whole = outcomes.iter().all(|outcome| outcome.left.is_empty());
+    pub fn end(&self, is_whole: bool, is_written: bool, caller: &Caller) {
         let count = self.runs.count();
         if count == 0 || (is_whole && is_written) {
             return self.runs.remove();
