@@ -85,26 +85,7 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     let seed = args.output.seed.unwrap_or(1);
     let batch = Batch { workload, seed, cases, jobs: jobs(args.output.jobs) };
     let keeping = keeping(args)?;
-    let mut report = {
-        let telling = Telling::new(args.output.quiet);
-        let files = RunFiles {
-            request_log: args.log_requests.as_deref(),
-            save_state: args.save_state.as_deref(),
-            state: args.state.as_deref(),
-            program: &program(),
-        };
-        let stop = caller.stop()?;
-        let progress = |step: &Step<'_>| {
-            if let Some(keeping) = &keeping {
-                keeping.tell(step, &telling);
-            }
-            telling.step(step);
-        };
-        let finished = keeping.as_ref().map(|keeping| &keeping.runs);
-        let watch = Watch { progress: &progress, stop, finished };
-        saying_when_stopping(caller, stop, &telling, || batch.run_with(&files, &watch))
-            .map_err(usage_if_option)?
-    };
+    let mut report = make(args, &batch, keeping.as_ref(), caller)?;
     report.commit = commit();
     if args.bound && report.left.is_empty() {
         for (run, bound) in report.runs.iter_mut().zip(batch.rewrite_bounds()?) {
@@ -126,6 +107,33 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     // What could not be written has been printed.
     written?;
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(STOPPED_EXIT_STATUS) })
+}
+
+/// Makes the runs that are not kept already.
+fn make(
+    args: &CompareArgs,
+    batch: &Batch,
+    keeping: Option<&Keeping>,
+    caller: &Caller,
+) -> Result<Report, Failure> {
+    let telling = Telling::new(args.output.quiet);
+    let files = RunFiles {
+        request_log: args.log_requests.as_deref(),
+        save_state: args.save_state.as_deref(),
+        state: args.state.as_deref(),
+        program: &program(),
+    };
+    let stop = caller.stop()?;
+    let progress = |step: &Step<'_>| {
+        if let Some(keeping) = keeping {
+            keeping.tell(step, &telling);
+        }
+        telling.step(step);
+    };
+    let finished = keeping.map(|keeping| &keeping.runs);
+    let watch = Watch { progress: &progress, stop, finished };
+    saying_when_stopping(caller, stop, &telling, || batch.run_with(&files, &watch))
+        .map_err(usage_if_option)
 }
 
 /// Where runs are kept when they end: beside the results, unless they leave something else behind, which would be lacking
