@@ -36,6 +36,9 @@ pub struct VerdictArgs {
     /// Write verdict.json and verdict.html into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Go on where the same command was stopped or killed: runs that it had finished are not made again
+    #[arg(long, requires = "out")]
+    pub resume: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -288,6 +288,39 @@ fn a_comparison_that_was_killed_or_stopped_goes_on_to_the_same_bytes() {
     assert_same(&folder.join("whole"), &folder.join("cut"));
 }
 
+/// Its runs come in parts, each of which depends on what the ones before have found.
+#[test]
+fn a_verdict_that_was_killed_goes_on_to_the_same_bytes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let verdict = "verdict synthetic:wdev-like/64 --drive st8000as0002 --drive wd40efax --cache 2% --requests-max 60000 \
+                   --jobs 1 --out";
+    let whole = said(folder, &format!("{verdict} whole"));
+    let runs = whole.iter().filter(|line| line.starts_with("  done: ")).count();
+    assert!(runs > 4, "{whole:?}");
+    for attempt in 0.. {
+        kill(folder, &format!("{verdict} cut"), 3);
+        // On a slow machine the last run may have ended before the signal came.
+        if folder.join("cut/finished-runs").exists() {
+            break;
+        }
+        assert!(attempt < 20, "it always ends too soon");
+    }
+    let kept = finished(&folder.join("cut")).len();
+    fs::write(&finished(&folder.join("cut"))[0], "damaged\n").expect("a file");
+    let told = said(folder, &format!("{verdict} cut --resume"));
+    let damaged: Vec<&String> = told.iter().filter(|line| line.contains("is made again")).collect();
+    assert_eq!(damaged.len(), 1, "{told:?}");
+    let made = told.iter().filter(|line| line.starts_with("  done: ")).count();
+    assert_eq!(made, runs - (kept - 1), "{told:?}");
+    assert!(!told.iter().any(|line| line.contains("left aside")), "{told:?}");
+    for file in ["verdict.json", "verdict.html"] {
+        let text = |of: &str| fs::read_to_string(folder.join(of).join(file)).expect("a file");
+        assert_eq!(text("whole"), text("cut"), "{file}");
+    }
+    assert!(!folder.join("cut/finished-runs").exists(), "they are in the verdict now");
+}
+
 /// The looks of an `[analysis]` are kept as runs are.
 #[test]
 fn looks_at_traces_are_kept_too() {

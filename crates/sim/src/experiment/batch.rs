@@ -54,7 +54,7 @@ impl Batch {
         let left: Vec<String> = tasks.iter().zip(&made).filter_map(|it| is_left(&it)).collect();
         let made: Vec<_> = made.into_iter().flatten().collect::<Result<_, _>>()?;
         if made.is_empty() && !left.is_empty() {
-            return Err(RunError::Stopped { runs: left.len() });
+            return Err(RunError::Stopped { left: left.len() });
         }
         let mut report = report_of(self.seed, made)?;
         if !left.is_empty() {

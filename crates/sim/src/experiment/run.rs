@@ -66,11 +66,11 @@ pub enum RunError {
         /// Why.
         error: Box<ReplayError>,
     },
-    /// It was stopped before any run was made to its end.
-    #[error("stopped before the first of {runs} runs was at its end")]
+    /// Somebody stopped the runs, and what is finished of them says nothing.
+    #[error("stopped; runs that were not made to their ends: {left}")]
     Stopped {
-        /// How many there were.
-        runs: usize,
+        /// How many were not made to their ends.
+        left: usize,
     },
     /// The log of the requests cannot be written.
     #[error("{}: {error}", path.display())]

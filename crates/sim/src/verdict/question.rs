@@ -4,7 +4,6 @@ use super::cache::{Advice, CacheTrial, Candidate, advice, candidates, finalists}
 use super::drive::{DriveRuns, DriveVerdict, Over, Served};
 use super::facts::Facts;
 use crate::experiment::{Case, RunError, Task, Watch, Workload, make_runs};
-use crate::progress::Progress;
 use crate::replay::{Fit, Placement, ReplayOptions};
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
@@ -117,11 +116,11 @@ impl Trial {
 type Made = (Run, imbrex_report::Workload, String);
 
 impl Question<'_> {
-    /// Makes the runs and says what they come down to. `progress` hears of each.
+    /// Makes the runs and says what they come down to. `watch` hears of each, and may stop them.
     ///
     /// # Errors
     /// When the trace or a drive is wrong, and when the trace says nothing of times.
-    pub fn answer(&self, progress: Progress<'_>) -> Result<Verdict, RunError> {
+    pub fn answer(&self, watch: &Watch<'_>) -> Result<Verdict, RunError> {
         let facts = Facts::of(&self.workload, self.placement.blocks)?;
         if facts.requests == 0 {
             let words = format!("{}: there is no request in it", self.workload.path);
@@ -129,9 +128,9 @@ impl Question<'_> {
         }
         let models = self.models()?;
         let trials = self.drives.iter().map(|drive| self.of_drive(drive, true, 1));
-        let once = self.all_of(trials.collect(), progress)?;
-        let drives = self.drives(&models, &once, &facts, progress)?;
-        let (caches, left_out) = self.caches(&facts, progress)?;
+        let once = self.all_of(trials.collect(), watch)?;
+        let drives = self.drives(&models, &once, &facts, watch)?;
+        let (caches, left_out) = self.caches(&facts, watch)?;
         let (_, workload, _) = &once[0];
         Ok(Verdict {
             schema: "imbrex.verdict/1",
@@ -183,7 +182,7 @@ impl Question<'_> {
         models: &[String],
         once: &[Made],
         facts: &Facts,
-        progress: Progress<'_>,
+        watch: &Watch<'_>,
     ) -> Result<Vec<DriveVerdict>, RunError> {
         let mut trials = Vec::new();
         let mut has_over = Vec::new();
@@ -197,7 +196,7 @@ impl Question<'_> {
             }
         }
         let rounds: Vec<u32> = trials.iter().map(|trial| trial.rounds).collect();
-        let made = self.all_of(trials, progress)?;
+        let made = self.all_of(trials, watch)?;
         let mut made = made.iter().zip(rounds);
         let mut next = || {
             let ((run, _, command), rounds) = made.next().expect("a run for each trial");
@@ -234,7 +233,7 @@ impl Question<'_> {
     fn caches(
         &self,
         facts: &Facts,
-        progress: Progress<'_>,
+        watch: &Watch<'_>,
     ) -> Result<(Vec<CacheTrial>, Vec<String>), RunError> {
         let mut sizes = (self.cache_blocks)(BlockCount::from_bytes_floor(facts.touched_bytes).0);
         sizes.sort_unstable();
@@ -245,7 +244,7 @@ impl Question<'_> {
             let bytes = BlockCount(blocks).bytes();
             let (mut of_size, mut later) = (Vec::new(), Vec::new());
             let trials: Vec<Trial> = candidates.iter().map(|it| of_cache(it, bytes)).collect();
-            let made = self.make(&trials, progress)?;
+            let made = self.make(&trials, watch)?;
             for ((candidate, trial), made) in candidates.iter().zip(trials).zip(made) {
                 match made {
                     Ok((run, _, command)) => {
@@ -260,7 +259,7 @@ impl Question<'_> {
                     Err(error) => return Err(error),
                 }
             }
-            self.go_on(&mut of_size, later, progress)?;
+            self.go_on(&mut of_size, later, watch)?;
             let does = of_size.iter().any(|it| it.is_shingled && it.keeps_up_for_good());
             tried.extend(of_size);
             if does {
@@ -276,12 +275,12 @@ impl Question<'_> {
         &self,
         of_size: &mut [CacheTrial],
         later: Vec<Trial>,
-        progress: Progress<'_>,
+        watch: &Watch<'_>,
     ) -> Result<(), RunError> {
         let mut best = finalists(of_size);
         best.retain(|index| of_size[*index].served.keeps_up && of_size[*index].rounds > 1);
         let later = later.into_iter().enumerate().filter(|(index, _)| best.contains(index));
-        let made = self.all_of(later.map(|(_, trial)| trial).collect(), progress)?;
+        let made = self.all_of(later.map(|(_, trial)| trial).collect(), watch)?;
         for (index, (run, _, command)) in best.into_iter().zip(made) {
             of_size[index].over = Some(Over::of(of_size[index].rounds, &run, command));
         }
@@ -289,14 +288,14 @@ impl Question<'_> {
     }
 
     /// Makes all runs, of which none may fail.
-    fn all_of(&self, trials: Vec<Trial>, progress: Progress<'_>) -> Result<Vec<Made>, RunError> {
-        self.make(&trials, progress)?.into_iter().collect()
+    fn all_of(&self, trials: Vec<Trial>, watch: &Watch<'_>) -> Result<Vec<Made>, RunError> {
+        self.make(&trials, watch)?.into_iter().collect()
     }
 
     fn make(
         &self,
         trials: &[Trial],
-        progress: Progress<'_>,
+        watch: &Watch<'_>,
     ) -> Result<Vec<Result<Made, RunError>>, RunError> {
         let mut cases = Vec::new();
         let mut failed = BTreeMap::new();
@@ -316,12 +315,17 @@ impl Question<'_> {
         }
         let tasks: Vec<Task<'_>> =
             cases.iter().map(|(workload, case)| Task::new(workload, self.seed, case)).collect();
-        let mut made = make_runs(&tasks, self.jobs, &Watch::to_the_end(progress)).into_iter();
+        let made = make_runs(&tasks, self.jobs, watch);
+        let left = made.iter().filter(|made| made.is_none()).count();
+        if left > 0 {
+            return Err(RunError::Stopped { left });
+        }
+        let mut made = made.into_iter().flatten();
         let results = trials.iter().enumerate().map(|(index, trial)| {
             if let Some(error) = failed.remove(&index) {
                 return Err(error.into());
             }
-            let made = made.next().flatten().expect("nobody stops the runs");
+            let made = made.next().expect("all were made");
             made.map(|(run, workload)| {
                 (run, workload, trial.command(&self.words, self.has_new_blocks()))
             })

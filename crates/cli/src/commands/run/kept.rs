@@ -17,6 +17,9 @@ const FOLDER: &str = "finished-runs";
 pub struct Keeping {
     pub runs: FinishedRuns,
     resumes: bool,
+    /// The work comes in parts, and no part knows the runs of the others.
+    is_in_parts: bool,
+    has_said_damaged: AtomicBool,
     has_said_refused: AtomicBool,
 }
 
@@ -26,7 +29,13 @@ impl Keeping {
         let folder = out.join(FOLDER);
         check_room("--out", &folder)?;
         let runs = FinishedRuns::new(&folder, &program(), resumes);
-        Ok(Keeping { runs, resumes, has_said_refused: AtomicBool::new(false) })
+        let (has_said_damaged, has_said_refused) = Default::default();
+        Ok(Keeping { runs, resumes, is_in_parts: false, has_said_damaged, has_said_refused })
+    }
+
+    /// The same for work that comes in parts.
+    pub fn of_parts(out: &Path, resumes: bool) -> Result<Keeping, Failure> {
+        Ok(Keeping { is_in_parts: true, ..Keeping::beside(out, resumes)? })
     }
 
     /// Says at the beginning what was found, and later why runs cannot be kept, once.
@@ -45,12 +54,17 @@ impl Keeping {
 
     fn tell_what_was_found(&self, step: &Step<'_>, telling: &Telling) {
         let (aside, folder) = (self.runs.aside(), self.runs.folder().display());
-        if let Some(first) = aside.damaged.first() {
+        if let Some(first) = aside.damaged.first()
+            && !self.has_said_damaged.swap(true, Ordering::Relaxed)
+        {
             let more = match aside.damaged.len() - 1 {
                 0 => String::new(),
                 more => format!(", and {more} more are not in order"),
             };
             telling.complain(&format!("{first}{more}; what is not in order is made again"));
+        }
+        if self.is_in_parts {
+            return;
         }
         let mut found = Vec::new();
         if aside.not_wanted > 0 {
