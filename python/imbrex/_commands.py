@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -142,8 +143,6 @@ def load(file: Path) -> Report:
         OSError: It cannot be read.
         ValueError: It is no report.
     """
-    import os
-
     named = path(file)
     if os.path.isdir(named):
         named = os.path.join(named, "report.json")

@@ -25,7 +25,7 @@ impl CompiledReport {
     /// Its tables by name, those of the files that `--out` writes.
     fn tables(&self) -> PyResult<Vec<(String, Table)>> {
         let tables = self.report.tables().into_iter();
-        tables.map(|(name, columns)| Ok((name, Table::new(&columns)?))).collect()
+        tables.map(|(name, columns)| Ok((name, Table::new(columns)?))).collect()
     }
 
     /// The table of a terminal.

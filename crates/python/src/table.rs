@@ -12,14 +12,14 @@ use serde_json::Value;
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Table {
     batch: RecordBatch,
-    csv: String,
+    columns: Columns,
 }
 
 impl Table {
     /// Of columns.
-    pub fn new(columns: &Columns) -> PyResult<Table> {
-        let batch = batch(columns).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Table { batch, csv: columns.to_csv() })
+    pub fn new(columns: Columns) -> PyResult<Table> {
+        let batch = batch(&columns).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Table { batch, columns })
     }
 }
 
@@ -31,7 +31,7 @@ impl Table {
         let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(format!("{error}"));
         let records: Vec<serde_json::Map<String, Value>> =
             serde_json::from_str(text).map_err(|error| wrong(&error))?;
-        Table::new(&Columns::of_records(keys, &records))
+        Table::new(Columns::of_records(keys, &records))
     }
 
     /// How many rows it has.
@@ -47,8 +47,8 @@ impl Table {
     }
 
     /// The table as CSV with a header.
-    fn to_csv(&self) -> &str {
-        &self.csv
+    fn to_csv(&self) -> String {
+        self.columns.to_csv()
     }
 
     fn __len__(&self) -> usize {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A table: columns of one length, each with a name and values of one kind. What is not there in a row is absent.
 #[derive(Clone, Debug, Default)]
@@ -34,8 +34,8 @@ pub enum Column {
 /// Texts, of which many are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
-    known: HashMap<Rc<str>, u32>,
-    distinct: Vec<Rc<str>>,
+    known: HashMap<Arc<str>, u32>,
+    distinct: Vec<Arc<str>>,
     /// By row the number among those that differ.
     rows: Vec<Option<u32>>,
 }
@@ -55,9 +55,9 @@ impl Texts {
             return;
         }
         let at = self.known.get(text).copied().unwrap_or_else(|| {
-            let text: Rc<str> = text.into();
+            let text: Arc<str> = text.into();
             let at = self.distinct.len() as u32;
-            self.distinct.push(Rc::clone(&text));
+            self.distinct.push(Arc::clone(&text));
             self.known.insert(text, at);
             at
         });
