@@ -3,10 +3,9 @@
 use super::outputs::{check_out, check_output, jobs, write_whole};
 use super::print_experiment::print_experiment;
 use super::run::kept::Keeping;
-use super::run::stopped::{self, saying_when_stopping};
+use super::run::stopped::{self, until_stopped};
 use super::stack::{settings_of_stacks, systems};
 use super::sweep::{sweep, swept_values};
-use super::telling::Telling;
 use super::workload::workload;
 use crate::args::CompareArgs;
 use crate::caller::Caller;
@@ -16,8 +15,7 @@ use crate::failure::{Failure, usage, usage_if_option};
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::{ReplayMode, Report, TableStyle};
 use imbrex_serve::signals::STOPPED_EXIT_STATUS;
-use imbrex_sim::experiment::{BaseStack, Batch, Case, RunFiles, Watch, parameters};
-use imbrex_sim::progress::Step;
+use imbrex_sim::experiment::{BaseStack, Batch, Case, RunFiles, parameters};
 use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
 use std::path::Path;
 
@@ -116,24 +114,15 @@ fn make(
     keeping: Option<&Keeping>,
     caller: &Caller,
 ) -> Result<Report, Failure> {
-    let telling = Telling::new(args.output.quiet);
     let files = RunFiles {
         request_log: args.log_requests.as_deref(),
         save_state: args.save_state.as_deref(),
         state: args.state.as_deref(),
         program: &program(),
     };
-    let stop = caller.stop()?;
-    let progress = |step: &Step<'_>| {
-        if let Some(keeping) = keeping {
-            keeping.tell(step, &telling);
-        }
-        telling.step(step);
-    };
-    let finished = keeping.map(|keeping| &keeping.runs);
-    let watch = Watch { progress: &progress, stop, finished };
-    saying_when_stopping(caller, stop, &telling, || batch.run_with(&files, &watch))
-        .map_err(usage_if_option)
+    let made =
+        until_stopped(args.output.quiet, keeping, caller, |watch| batch.run_with(&files, watch))?;
+    made.map_err(usage_if_option)
 }
 
 /// Where runs are kept when they end: beside the results, unless they leave something else behind, which would be lacking

@@ -3,17 +3,14 @@
 use super::outputs::jobs;
 use super::page_file::DocumentFiles;
 use super::run::kept::Keeping;
-use super::run::stopped::saying_when_stopping;
-use super::telling::Telling;
+use super::run::stopped::until_stopped;
 use super::workload::placed_trace;
 use crate::args::{FitArg, PlacedTraceArgs, VerdictArgs};
 use crate::caller::Caller;
 use crate::commit::commit;
 use crate::failure::{Failure, usage};
 use imbrex_drives::shell_word;
-use imbrex_sim::experiment::Watch;
-use imbrex_sim::progress::Step;
-use imbrex_sim::verdict::{DRIVES_DEFAULT, Question, Verdict};
+use imbrex_sim::verdict::{DRIVES_DEFAULT, Question};
 use imbrex_traces::BlockRule;
 use serde_json::json;
 
@@ -46,7 +43,8 @@ pub fn run(args: &VerdictArgs, caller: &Caller) -> Result<(), Failure> {
         requests_max: args.requests_max,
     };
     let keeping = out.map(|out| Keeping::of_parts(out, args.resume)).transpose()?;
-    let found = answer(args, &question, keeping.as_ref(), caller);
+    let found =
+        until_stopped(args.quiet, keeping.as_ref(), caller, |watch| question.answer(watch))?;
     if let (Err(_), Some(keeping)) = (&found, &keeping) {
         keeping.end(false, false, caller);
     }
@@ -65,26 +63,6 @@ pub fn run(args: &VerdictArgs, caller: &Caller) -> Result<(), Failure> {
         false => caller.emit(&verdict.text()),
     }
     Ok(())
-}
-
-/// Makes the runs that are not kept already.
-fn answer(
-    args: &VerdictArgs,
-    question: &Question<'_>,
-    keeping: Option<&Keeping>,
-    caller: &Caller,
-) -> Result<Verdict, Failure> {
-    let telling = Telling::new(args.quiet);
-    let progress = |step: &Step<'_>| {
-        if let Some(keeping) = keeping {
-            keeping.tell(step, &telling);
-        }
-        telling.step(step);
-    };
-    let stop = caller.stop()?;
-    let finished = keeping.map(|keeping| &keeping.runs);
-    let watch = Watch { progress: &progress, stop, finished };
-    Ok(saying_when_stopping(caller, stop, &telling, || question.answer(&watch))?)
 }
 
 /// The drives that are named, each once, or those that are looked at when none is.

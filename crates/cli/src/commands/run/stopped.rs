@@ -1,7 +1,7 @@
 //! What becomes of runs that a signal stops before all are made.
 
 use super::kept::Keeping;
-use crate::args::OutputArgs;
+use crate::args::{OutputArgs, QuietArgs};
 use crate::caller::Caller;
 use crate::commands::outputs::TRACE_FILE;
 use crate::commands::outputs::jobs;
@@ -31,20 +31,10 @@ pub fn execute_until_stopped(
     keeping: Option<&Keeping>,
     caller: &Caller,
 ) -> Result<Vec<Outcome>, Failure> {
-    let stop = caller.stop()?;
-    let telling = Telling::new(output.quiet);
-    let progress = |step: &Step<'_>| {
-        if let Some(keeping) = keeping {
-            keeping.tell(step, &telling);
-        }
-        telling.step(step);
-    };
-    let finished = keeping.map(|keeping| &keeping.runs);
-    let watch = Watch { progress: &progress, stop, finished };
     let jobs = jobs(output.jobs);
-    let outcomes = saying_when_stopping(caller, stop, &telling, || {
-        execute(experiments, settings, output.seed, jobs, &watch)
-    });
+    let outcomes = until_stopped(output.quiet, keeping, caller, |watch| {
+        execute(experiments, settings, output.seed, jobs, watch)
+    })?;
     let mut outcomes = outcomes.map_err(usage_if_option)?;
     for workload in outcomes.iter_mut().flat_map(|outcome| &mut outcome.workloads) {
         if let Found::Runs(report) = &mut workload.found {
@@ -57,23 +47,38 @@ pub fn execute_until_stopped(
 /// How soon a person is told that a signal has come.
 const TOLD_WITHIN: Duration = Duration::from_millis(50);
 
-/// Does long work, and tells a shell meanwhile that a signal has come.
-pub fn saying_when_stopping<T>(
+/// Does long work that its caller may stop. Progress is told, and so is to a shell that a signal has come; each run is kept
+/// when it ends, where somebody keeps them.
+///
+/// # Errors
+/// When the system does not let signals be caught.
+pub fn until_stopped<T>(
+    quiet: QuietArgs,
+    keeping: Option<&Keeping>,
     caller: &Caller,
-    stop: &AtomicBool,
-    telling: &Telling,
-    work: impl FnOnce() -> T,
-) -> T {
+    work: impl FnOnce(&Watch<'_>) -> T,
+) -> Result<T, Failure> {
+    let stop = caller.stop()?;
+    let telling = Telling::new(quiet);
+    let progress = |step: &Step<'_>| {
+        if let Some(keeping) = keeping {
+            keeping.tell(step, &telling);
+        }
+        telling.step(step);
+    };
+    let finished = keeping.map(|keeping| &keeping.runs);
+    let watch = Watch { progress: &progress, stop, finished };
     if !caller.is_shell() {
-        return work();
+        return Ok(work(&watch));
     }
     let (has_ended, end) = channel();
-    std::thread::scope(|scope| {
+    Ok(std::thread::scope(|scope| {
+        let telling = &telling;
         scope.spawn(move || say_when_stopping(stop, &end, telling));
-        let found = work();
+        let found = work(&watch);
         drop(has_ended);
         found
-    })
+    }))
 }
 
 /// Says once that a signal has come. Giving up what is under way may take a moment.
