@@ -293,7 +293,7 @@ fn a_comparison_that_was_killed_or_stopped_goes_on_to_the_same_bytes() {
 fn a_verdict_that_was_killed_goes_on_to_the_same_bytes() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let verdict = "verdict synthetic:wdev-like/64 --drive st8000as0002 --drive wd40efax --cache 2% --requests-max 60000 \
+    let verdict = "verdict synthetic:wdev-like/64 --drive st8000as0002 --drive wd40efax --cache 2% --limit 3000 --requests-max 15000 \
                    --jobs 1 --out";
     let whole = said(folder, &format!("{verdict} whole"));
     let runs = whole.iter().filter(|line| line.starts_with("  done: ")).count();
