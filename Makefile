@@ -47,8 +47,10 @@ DEB_OUT ?= target/debian
 deb: build ## build a Debian package of what `make install` installs, in target/debian (needs dpkg-dev)
 	@MAKE="$(MAKE)" scripts/debian-package.sh "$(abspath $(IMBREX))" "$(abspath $(DEB_OUT))"
 
+WHEEL_OUT ?= target/wheels
+
 wheel: rust ## build the Python package, in target/wheels (needs pip)
-	PATH="$(dir $(CARGO)):$$PATH" $(PYTHON) -m pip wheel --no-deps --wheel-dir target/wheels .
+	PATH="$(dir $(CARGO)):$$PATH" $(PYTHON) -m pip wheel --no-deps --wheel-dir "$(WHEEL_OUT)" .
 
 demo: build ## replay a recorded workload through all stacks but the archives; writes results/demo/report.html
 	$(IMBREX) compare --trace $(DEMO_TRACE) --systems all --out $(DEMO_OUT)

@@ -12,7 +12,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let version = std::env::var("CARGO_PKG_VERSION").expect("cargo says the version");
     let of_commit = commit.as_deref().map_or("unknown commit".to_string(), |commit| {
-        format!("commit {}", &commit[..commit.len().min(SHORT)])
+        format!("commit {}", commit.chars().take(SHORT).collect::<String>())
     });
     println!("cargo:rustc-env=IMBREX_VERSION={version} ({of_commit})");
     if let Some(commit) = commit {
@@ -31,7 +31,9 @@ fn commit_of_git() -> Option<String> {
         let text = String::from_utf8(output.stdout).ok()?.trim().to_string();
         (output.status.success() && !text.is_empty()).then_some(text)
     };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
+    // Asked when it runs: builds of several clones may share one target folder, and this program with it.
+    let package = std::env::var("CARGO_MANIFEST_DIR").ok()?;
+    let root = Path::new(&package).join("../..").canonicalize().ok()?;
     if Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != root {
         return None;
     }

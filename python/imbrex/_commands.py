@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from . import _imbrex
-from ._errors import Stopped, TraceError, error_of
+from ._errors import Stopped, error_of
 from ._report import Document, Report
 from ._words import Path, path, words
 
 #: A value of a key of a stack.
 Value = str | int | float | bool
+
+Found = TypeVar("Found", Report, Document, Report | Document)
 
 
 def _answer(command: tuple[str, ...], options: Mapping[str, Any], positional: Iterable[str] = ()) -> _imbrex.Answer:
@@ -30,13 +32,25 @@ def _answer(command: tuple[str, ...], options: Mapping[str, Any], positional: It
     return answer
 
 
-def _document(command: tuple[str, ...], options: Mapping[str, Any], positional: Iterable[str] = ()) -> Document:
-    answer = _answer(command, options, positional)
-    if answer.is_stopped:
-        raise Stopped(None)
+def _found(answer: _imbrex.Answer, of: Callable[[str], Found]) -> Found:
+    """What a command has found.
+
+    Raises:
+        Stopped: Ctrl-C ended it. What it has to say is in the notes of the exception.
+    """
+    found = of(answer.text) if answer.text else None
+    if answer.is_stopped or found is None:
+        stopped = Stopped(found)
+        for remark in answer.remarks:
+            stopped.add_note(remark)
+        raise stopped
     for remark in answer.remarks:
-        warnings.warn(remark, stacklevel=3)
-    return Document(answer.text)
+        warnings.warn(remark, stacklevel=4)
+    return found
+
+
+def _document(command: tuple[str, ...], options: Mapping[str, Any], positional: Iterable[str] = ()) -> Document:
+    return _found(_answer(command, options, positional), Document)
 
 
 def compare(
@@ -62,16 +76,7 @@ def compare(
         Stopped: Ctrl-C; it has the report of the runs that were finished.
     """
     given = {"trace": path(trace), "systems": systems, "set": set, "sweep": sweep, **options}
-    return _report(_answer(("compare",), given))
-
-
-def _report(answer: _imbrex.Answer) -> Report:
-    for remark in answer.remarks:
-        warnings.warn(remark, stacklevel=3)
-    report = Report(answer.text) if answer.text else None
-    if answer.is_stopped or report is None:
-        raise Stopped(report)
-    return report
+    return _found(_answer(("compare",), given), Report)
 
 
 def run(file: Path, *, set: Mapping[str, Value] | Iterable[str] | None = None, **options: Any) -> Report | Document:
@@ -80,16 +85,11 @@ def run(file: Path, *, set: Mapping[str, Value] | Iterable[str] | None = None, *
     Returns:
         The report of an experiment with one workload; else a document with the reports of all.
     """
-    answer = _answer(("run",), {"set": set, **options}, [path(file)])
-    for remark in answer.remarks:
-        warnings.warn(remark, stacklevel=2)
-    if answer.is_stopped and not answer.text:
-        raise Stopped(None)
-    document = Document(answer.text)
-    report = Report(answer.text) if "runs" in document else None
-    if answer.is_stopped:
-        raise Stopped(report)
-    return document if report is None else report
+    def of(text: str) -> Report | Document:
+        document = Document(text)
+        return Report(text) if "runs" in document else document
+
+    return _found(_answer(("run",), {"set": set, **options}, [path(file)]), of)
 
 
 def reproduce(paper: str | None = None, figure: str | None = None, **options: Any) -> Document:
@@ -165,13 +165,15 @@ class Trace:
         """Takes the options of `imbrex trace info` that say how a trace is read, such as `format` and `map`.
 
         Raises:
-            TraceError: The trace cannot be opened, or an option does not fit it.
+            TraceError: The trace cannot be opened.
+            UsageError: An option is wrong, or does not fit the trace.
         """
         typed = words(("trace", "info"), options)
-        try:
-            self._compiled = _imbrex.Trace(path(trace), typed, limit)
-        except ValueError as error:
-            raise TraceError(str(error)) from None
+        compiled, failed = _imbrex.open_trace(path(trace), typed, limit)
+        if compiled is None:
+            assert failed is not None
+            raise error_of(failed)
+        self._compiled = compiled
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._compiled.__arrow_c_stream__(requested_schema)

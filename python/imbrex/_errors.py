@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import _imbrex
-    from ._report import Report
+    from ._report import Document, Report
 
 
 class Error(Exception):
@@ -35,10 +35,10 @@ class TraceError(Error):
 class Stopped(KeyboardInterrupt):
     """Ctrl-C ended a command before its time."""
 
-    #: What was finished until then; none if nothing was.
-    report: Report | None
+    #: What was finished until then, of the kind that the function gives; none if nothing was.
+    report: Report | Document | None
 
-    def __init__(self, report: Report | None) -> None:
+    def __init__(self, report: Report | Document | None) -> None:
         super().__init__("stopped" if report is None else "stopped; what is finished is in its `report`")
         self.report = report
 

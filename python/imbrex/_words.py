@@ -24,7 +24,7 @@ def path(value: Path) -> str:
     Raises:
         TypeError: It is no name of a file.
     """
-    named = os.fspath(value)
+    named = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if isinstance(named, str):
         return named
     raise TypeError(f"{value!r}: accepted: a path as str or os.PathLike[str]")

@@ -139,7 +139,9 @@ def check_what_is_refused():
     bad.write_text("128166372003061629,hm,1,Read,383496192,32768,413\n128166372003061629,hm,1,Foo,383496192,32768,413\n")
     error = refused(imbrex.TraceError, lambda: imbrex.compare(bad, systems="lru"), "line 2", "accepted: Read or Write")
     assert (error.file, error.line, error.value) == (str(bad), 2, "Foo")
-    refused(imbrex.TraceError, lambda: imbrex.Trace("nowhere.csv"), "nowhere.csv")
+    error = refused(imbrex.TraceError, lambda: imbrex.Trace("nowhere.csv"), "nowhere.csv")
+    assert error.file == "nowhere.csv"
+    refused(imbrex.UsageError, lambda: imbrex.Trace(RECORDING, format="mrs"), "--format", "unknown trace format")
     refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, sistems="lru"), "sistems", "did you mean systems", "accepted")
     refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, queue_depth=0), "'0' for '--queue-depth <N>'")
     refused(ValueError, lambda: imbrex.compare(RECORDING, systems="lru", set={"cache.capcity": "1%"}), "did you mean `capacity`")
@@ -148,7 +150,7 @@ def check_what_is_refused():
     refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, warm_up="never"), "warm-up")
     refused(imbrex.UsageError, lambda: imbrex.run(ROOT / "experiments/pore/fig13.toml", resume=True), "with --out")
     for wrong in (3, None, b"bytes"):
-        refused(TypeError, lambda: imbrex.compare(wrong))
+        refused(TypeError, lambda: imbrex.compare(wrong), repr(wrong), "accepted: a path")
     refused(TypeError, lambda: imbrex.compare(RECORDING, limit=object()), "limit=")
     refused(OSError, lambda: imbrex.load("nowhere.json"), "nowhere.json")
     bad.write_text("{}")
@@ -182,6 +184,11 @@ def interrupt_after(seconds):
         timer.cancel()
 
 
+def interrupted(seconds, call):
+    with interrupt_after(seconds):
+        return call()
+
+
 def check_ctrl_c_keeps_what_is_finished():
     # How long the first run takes nobody knows.
     stopped = None
@@ -196,6 +203,8 @@ def check_ctrl_c_keeps_what_is_finished():
     assert stopped is not None and stopped.report is not None, stopped
     document = stopped.report.to_dict()
     assert document["left"] and document["runs"], document.keys()
+    stopped = refused(imbrex.Stopped, lambda: interrupted(2, lambda: imbrex.reproduce("pore", scale=1, jobs=1)))
+    assert stopped.report is None or stopped.report["left"], stopped.report
     began = time.monotonic()
     with interrupt_after(1):
         refused(KeyboardInterrupt, lambda: [imbrex.characterise("synthetic:usr-like") for _ in range(20)], "stopped")

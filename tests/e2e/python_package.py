@@ -6,6 +6,7 @@ IMBREX_SOAK=1 (`make soak`) builds one from a source distribution too, which com
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -41,11 +42,9 @@ def environment(name, packages):
     return python
 
 
-def build(python, folder, out):
-    """Builds a wheel of the sources in a folder."""
-    cargo = pathlib.Path(run("sh", "-c", f"command -v {CARGO}").strip()).parent
-    more = {"PATH": f"{python.parent}:{cargo}:{os.environ['PATH']}"}
-    run("maturin", "build", "--release", "--out", out, cwd=folder, env={**os.environ, **more})
+def build(python, out):
+    """Builds the wheel as docs/python.md says."""
+    run("make", "--no-print-directory", "wheel", f"PYTHON={python}", f"CARGO={shutil.which(CARGO)}", f"WHEEL_OUT={out}", cwd=ROOT)
     [wheel] = out.glob("imbrex-*.whl")
     assert wheel.stat().st_size < WHEEL_BYTES_MAX, wheel.stat()
     return wheel
@@ -63,13 +62,13 @@ def try_alone(wheel):
 if sys.version_info < (3, 11):
     skip(f"the package needs Python 3.11, and this is {sys.version.split()[0]}")
 builder = environment("builder", ["maturin>=1.16,<2"])
-wheel = build(builder, ROOT, TMP / "wheel")
+wheel = build(builder, TMP / "wheel")
 try_alone(wheel)
 if IS_SOAK:
     run(builder.with_name("maturin"), "sdist", "--out", TMP / "sources", cwd=ROOT)
     [sources] = (TMP / "sources").glob("imbrex-*.tar.gz")
-    run("tar", "-xzf", sources, "-C", TMP)
-    built = build(builder, TMP / sources.name.removesuffix(".tar.gz"), TMP / "of-sources")
+    run(builder, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", TMP / "of-sources", sources)
+    [built] = (TMP / "of-sources").glob("imbrex-*.whl")
     run(environment("of-sources-only", []), "-m", "pip", "install", "--quiet", "--no-index", built)
 reader = environment("reader", READERS)
 run(reader, "-m", "pip", "install", "--quiet", "--no-index", wheel)

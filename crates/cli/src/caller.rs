@@ -76,12 +76,10 @@ impl Caller {
         Ok(&self.stop)
     }
 
-    /// How a trace is read that a program may want no more of. A shell ends the process.
+    /// How a trace is read that the caller may want no more of. A shell ends the process instead, unless the command
+    /// has asked for [`stop`](Self::stop).
     pub(crate) fn reading(&self, options: ReadOptions) -> ReadOptions {
-        match self.is_shell() {
-            true => options,
-            false => ReadOptions { stop: StopReading::when(&self.stop), ..options },
-        }
+        ReadOptions { stop: StopReading::when(&self.stop), ..options }
     }
 
     /// What a program was told. A shell has heard it already.

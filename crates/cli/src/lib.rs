@@ -28,7 +28,7 @@ const WRONG_USAGE: u8 = 2;
 pub fn main(words: Vec<OsString>) -> ExitCode {
     let is_check = words.get(1).is_some_and(|word| word == "check");
     let cli = parse(words).unwrap_or_else(|error| wrong_usage(&error, is_check));
-    match run(cli.command) {
+    match run(cli.command, &Caller::shell()) {
         Ok(code) => code,
         Err(failure) => {
             commands::console::complain(&failure.to_string());
@@ -44,14 +44,17 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
 /// Has a command answer a program. `words` are those of a command line behind the name of the program.
 ///
 /// # Errors
-/// What the command says on standard error when it fails, and that a command has no answer.
+/// What the command says on standard error when it fails, and a command that answers shells alone.
 pub fn answer(words: &[String], caller: &Caller) -> Result<ExitCode, Failure> {
     let words = ["imbrex".to_string()].into_iter().chain(words.iter().cloned());
     let cli = parse(words.map(OsString::from).collect())
         .map_err(|error| failure::usage(words_of(&error)))?;
-    answered(cli.command, caller)?.map_err(|_| {
-        failure::usage("this command talks to a shell alone; accepted: it on a command line")
-    })
+    match answers_programs(&cli.command) {
+        true => run(cli.command, caller),
+        false => Err(failure::usage(
+            "the command has no answer for a program; accepted: a shell that calls it",
+        )),
+    }
 }
 
 /// What the parser says without the hints for a shell.
@@ -101,49 +104,47 @@ fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut known))
 }
 
-fn run(command: Command) -> Result<ExitCode, Failure> {
-    match answered(command, &Caller::shell())? {
-        Ok(code) => return Ok(code),
-        Err(Command::Place(args)) => commands::place::run(&args)?,
-        Err(Command::Reliability(args)) => commands::reliability::run(&args)?,
-        Err(Command::Drive(DriveCommand::Bench(args))) => {
-            return commands::drive::bench::run(&args);
-        }
-        Err(Command::Drive(DriveCommand::Fit(args))) => commands::drive::fit::run(&args)?,
-        Err(Command::Drive(DriveCommand::Fio(args))) => commands::drive::fio::run(&args)?,
-        Err(Command::Drive(DriveCommand::Show { drive })) => {
-            commands::console::emit(Drive::text_of_library(&drive)?);
-        }
-        Err(Command::Doctor(args)) => commands::doctor::run(&args)?,
-        Err(Command::Create(args)) => commands::create::run(&args)?,
-        Err(Command::Crashtest(args)) => return commands::crashtest::run(&args),
-        Err(Command::Serve(args)) => return commands::serve::run(&args),
-        Err(Command::Control(args)) => return commands::control::run(&args),
-        Err(Command::Inspect(args)) => commands::inspect::run(&args)?,
-        Err(Command::Completions { shell, man }) => {
-            commands::completions::run(shell, man.as_deref())?;
-        }
-        Err(Command::Check(args)) => return Ok(commands::check::run(&args)),
-        Err(_) => unreachable!("a command that answers any caller has answered"),
-    }
-    Ok(ExitCode::SUCCESS)
+/// Whether a command answers a program too. The others talk to a shell, by standard output or by serving.
+fn answers_programs(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Systems { .. }
+            | Command::Compare(_)
+            | Command::Verdict(_)
+            | Command::Bound(_)
+            | Command::Run(_)
+            | Command::Reproduce(_)
+            | Command::Trace(_)
+    )
 }
 
-/// Has a command answer its caller, or gives it back when it talks to a shell alone.
-fn answered(command: Command, caller: &Caller) -> Result<Result<ExitCode, Command>, Failure> {
+fn run(command: Command, caller: &Caller) -> Result<ExitCode, Failure> {
     match command {
-        Command::Systems { show, json } => {
-            commands::systems::run(show.as_deref(), json, caller)?;
-        }
-        Command::Compare(args) => return commands::compare::run(&args, caller).map(Ok),
+        Command::Systems { show, json } => commands::systems::run(show.as_deref(), json, caller)?,
+        Command::Compare(args) => return commands::compare::run(&args, caller),
         Command::Verdict(args) => commands::verdict::run(&args, caller)?,
         Command::Bound(args) => commands::bound::run(&args, caller)?,
-        Command::Run(args) => return commands::run::run(&args, caller).map(Ok),
-        Command::Reproduce(args) => return commands::reproduce::run(&args, caller).map(Ok),
+        Command::Place(args) => commands::place::run(&args)?,
+        Command::Reliability(args) => commands::reliability::run(&args)?,
+        Command::Run(args) => return commands::run::run(&args, caller),
+        Command::Reproduce(args) => return commands::reproduce::run(&args, caller),
         Command::Trace(command) => commands::trace::run(&command, caller)?,
-        other => return Ok(Err(other)),
+        Command::Drive(DriveCommand::Bench(args)) => return commands::drive::bench::run(&args),
+        Command::Drive(DriveCommand::Fit(args)) => commands::drive::fit::run(&args)?,
+        Command::Drive(DriveCommand::Fio(args)) => commands::drive::fio::run(&args)?,
+        Command::Drive(DriveCommand::Show { drive }) => {
+            commands::console::emit(Drive::text_of_library(&drive)?);
+        }
+        Command::Doctor(args) => commands::doctor::run(&args)?,
+        Command::Create(args) => commands::create::run(&args)?,
+        Command::Crashtest(args) => return commands::crashtest::run(&args),
+        Command::Serve(args) => return commands::serve::run(&args),
+        Command::Control(args) => return commands::control::run(&args),
+        Command::Inspect(args) => commands::inspect::run(&args)?,
+        Command::Completions { shell, man } => commands::completions::run(shell, man.as_deref())?,
+        Command::Check(args) => return Ok(commands::check::run(&args)),
     }
-    Ok(Ok(ExitCode::SUCCESS))
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Says what is wrong with the command line. `check` has an exit status of its own for that, because

@@ -40,7 +40,8 @@ pub struct Failed {
 }
 
 impl Failed {
-    fn of(failure: &Failure) -> Failed {
+    /// Of what a command says.
+    pub fn of(failure: &Failure) -> Failed {
         let trace = imbrex_cli::trace_error(failure);
         Failed {
             kind: match (imbrex_cli::is_usage(failure), trace) {

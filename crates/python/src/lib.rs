@@ -21,7 +21,7 @@ mod _imbrex {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::trace::Trace;
+    use super::trace::{Trace, open_trace};
 
     /// The version of Imbrex, with the commit it was built from.
     #[pyfunction]

@@ -55,8 +55,7 @@ impl Table {
         self.batch.num_rows()
     }
 
-    /// The table as a stream of Arrow. Nobody has been found who needs another schema, so what is asked for is not
-    /// looked at, which the interface allows.
+    /// The table as a stream of Arrow. Who asks for another schema gets this one, which the interface allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

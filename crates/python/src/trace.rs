@@ -1,10 +1,12 @@
 //! Traces as streams of Arrow, in bounded memory.
 
 use crate::arrow::capsule;
+use crate::called::Failed;
 use arrow_array::{
     ArrayRef, BooleanArray, RecordBatch, RecordBatchReader, StringArray, UInt16Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use imbrex_cli::Failure;
 use imbrex_traces::{ReadOptions, TraceReader, TraceRecord};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,19 +24,30 @@ pub struct Trace {
     limit: u64,
 }
 
-#[pymethods]
+/// A trace by its path or recipe, read as the options of a command say; or why it cannot be read.
+#[pyfunction]
+pub fn open_trace(
+    path: String,
+    words: Vec<String>,
+    limit: Option<u64>,
+) -> (Option<Trace>, Option<Failed>) {
+    match Trace::open(path, &words, limit) {
+        Ok(trace) => (Some(trace), None),
+        Err(failure) => (None, Some(Failed::of(&failure))),
+    }
+}
+
 impl Trace {
-    /// Of a path or a recipe, read as the options of a command say.
-    #[new]
-    fn new(path: String, words: Vec<String>, limit: Option<u64>) -> PyResult<Trace> {
-        let options = imbrex_cli::read_options(&words);
-        let options = options.map_err(|failure| PyValueError::new_err(failure.to_string()))?;
+    fn open(path: String, words: &[String], limit: Option<u64>) -> Result<Trace, Failure> {
+        let options = imbrex_cli::read_options(words)?;
         // Errors come now, and not out of the middle of another library.
-        let wrong = |error: imbrex_traces::TraceError| PyValueError::new_err(error.to_string());
-        imbrex_traces::open(&path, &options).map_err(wrong)?;
+        imbrex_traces::open(&path, &options)?;
         Ok(Trace { path, options, limit: limit.unwrap_or(u64::MAX) })
     }
+}
 
+#[pymethods]
+impl Trace {
     /// The records as a stream of Arrow, from the first.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(

@@ -80,7 +80,11 @@ impl TableOfKind {
 }
 
 fn file(kind: &str, name: &str) -> String {
-    format!("{}_{name}.csv", kind.replace('-', "_"))
+    format!("{}.csv", full_name(kind, name))
+}
+
+fn full_name(kind: &str, name: &str) -> String {
+    format!("{}_{name}", kind.replace('-', "_"))
 }
 
 impl Column<&'static str> {
@@ -132,6 +136,11 @@ impl NodeTable {
             columns: columns.iter().map(owned).collect(),
             rows,
         }
+    }
+
+    /// The name of the table among those of a report.
+    pub(super) fn full_name(&self) -> String {
+        full_name(&self.kind, &self.name)
     }
 
     /// The name of the CSV file.

@@ -23,43 +23,42 @@ impl Report {
 
     /// The tables by name: the runs, one a figure, the counters of the nodes, then the tables of kinds of node.
     pub fn tables(&self) -> Vec<(String, Columns)> {
-        let mut files =
+        let mut tables =
             vec![("results", self.results()), ("summary", self.summary()), ("io", self.io())];
         if !self.is_untimed() {
-            files.push(("latency", self.latency()));
-            files.push(("throughput", self.throughput()));
-            files.push(("responses", self.responses()));
-            files.push(("persistent_cache_fill", self.persistent_cache_fill()));
-            files.push(("band_writes", self.band_writes()));
-            files.push(("series", self.all_series()));
+            tables.push(("latency", self.latency()));
+            tables.push(("throughput", self.throughput()));
+            tables.push(("responses", self.responses()));
+            tables.push(("persistent_cache_fill", self.persistent_cache_fill()));
+            tables.push(("band_writes", self.band_writes()));
+            tables.push(("series", self.all_series()));
         }
         if self.has_segments() {
-            files.push(("segments", self.segments()));
+            tables.push(("segments", self.segments()));
         }
         if self.runs.iter().any(|run| run.movement.is_counted()) {
-            files.push(("movement", self.movement()));
+            tables.push(("movement", self.movement()));
         }
         if self.runs.iter().any(|run| run.phases.is_some()) {
-            files.push(("phases", self.phases()));
+            tables.push(("phases", self.phases()));
         }
         if self.runs.iter().any(|run| run.response_by_activity.is_some()) {
-            files.push(("activities", self.activities()));
-            files.push(("activity_series", self.activity_series()));
+            tables.push(("activities", self.activities()));
+            tables.push(("activity_series", self.activity_series()));
         }
         if self.runs.iter().any(|run| !run.windows.windows.is_empty()) {
-            files.push(("windows", self.windows()));
+            tables.push(("windows", self.windows()));
         }
         if self.runs.iter().any(|run| !run.figures.heads.dispatches.is_empty()) {
-            files.push(("heads", self.heads()));
+            tables.push(("heads", self.heads()));
         }
         if self.runs.iter().any(|run| !run.figures.rebuild_progress.is_empty()) {
-            files.push(("rebuild_progress", self.rebuild_progress()));
+            tables.push(("rebuild_progress", self.rebuild_progress()));
         }
-        files.push(("nodes", self.nodes()));
-        let tables = self.kind_tables();
-        let of_kinds =
-            tables.iter().map(|table| (table.like.file().replace(".csv", ""), of_kind(table)));
-        files.into_iter().map(|(name, table)| (name.to_string(), table)).chain(of_kinds).collect()
+        tables.push(("nodes", self.nodes()));
+        let tables = tables.into_iter().map(|(name, table)| (name.to_string(), table));
+        let kinds = self.kind_tables();
+        tables.chain(kinds.iter().map(|table| (table.like.full_name(), of_kind(table)))).collect()
     }
 
     /// What every node has counted.

@@ -11,7 +11,7 @@ use crate::args::CompareArgs;
 use crate::caller::Caller;
 use crate::commit::{commit, program};
 use crate::exit_code::ExitCode;
-use crate::failure::{Failure, usage, usage_if_option};
+use crate::failure::{Failure, is_stopped, usage, usage_if_option};
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::{ReplayMode, Report, TableStyle};
 use imbrex_serve::signals::STOPPED_EXIT_STATUS;
@@ -23,7 +23,7 @@ use std::path::Path;
 pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     check_together(args)?;
     check_outputs(args)?;
-    let (workload, mut replay, _kept) = workload(&args.workload)?;
+    let (workload, mut replay, _kept) = workload(&args.workload, caller)?;
     if args.untimed {
         replay.mode = ReplayMode::Untimed;
     }
@@ -85,10 +85,9 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     let keeping = keeping(args)?;
     let mut report = make(args, &batch, keeping.as_ref(), caller)?;
     report.commit = commit();
-    if args.bound && report.left.is_empty() {
-        for (run, bound) in report.runs.iter_mut().zip(batch.rewrite_bounds()?) {
-            run.rewrites.bands_rewritten_bound = bound;
-        }
+    let mut is_whole = report.left.is_empty();
+    if args.bound && is_whole {
+        is_whole = add_bounds(&mut report, &batch, caller)?;
     }
     let written = match &args.output.out {
         Some(folder) => write_report(&report, folder, caller),
@@ -98,7 +97,6 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
         true => report.to_json(),
         false => report.to_table(TableStyle::detect()),
     });
-    let is_whole = report.left.is_empty();
     if let Some(keeping) = keeping {
         keeping.end(is_whole, written.is_ok(), caller);
     }
@@ -123,6 +121,24 @@ fn make(
     let made =
         until_stopped(args.output.quiet, keeping, caller, |watch| batch.run_with(&files, watch))?;
     made.map_err(usage_if_option)
+}
+
+/// Sets the least number of rewrites beside that of each run. Gives whether it came to its end: runs stay that are made
+/// when somebody stops it.
+fn add_bounds(report: &mut Report, batch: &Batch, caller: &Caller) -> Result<bool, Failure> {
+    match batch.rewrite_bounds().map_err(Failure::from) {
+        Ok(bounds) => {
+            for (run, bound) in report.runs.iter_mut().zip(bounds) {
+                run.rewrites.bands_rewritten_bound = bound;
+            }
+            Ok(true)
+        }
+        Err(failure) if is_stopped(&failure) => {
+            caller.complain("stopped before the bounds were known; the runs are without them");
+            Ok(false)
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Where runs are kept when they end: beside the results, unless they leave something else behind, which would be lacking

@@ -8,12 +8,16 @@ use imbrex_sim::experiment::{Wanted, WarmUp, Workload};
 use imbrex_sim::replay::{Fit, Placement, ReplayOptions, STREAMS_MAX};
 
 /// The workload, the way it is replayed, and what keeps the records in memory that a first pass has decoded.
-pub fn workload(args: &WorkloadArgs) -> Result<(Workload, ReplayOptions, Wanted), Failure> {
+pub fn workload(
+    args: &WorkloadArgs,
+    caller: &Caller,
+) -> Result<(Workload, ReplayOptions, Wanted), Failure> {
+    let options = caller.reading(args.read.options()?);
     let workload = Workload {
         repeat: args.repeat,
         new_blocks: args.new_blocks,
         warm_up: args.warm_up,
-        ..Workload::of_trace(&args.trace, args.read.options()?, args.limit)
+        ..Workload::of_trace(&args.trace, options, args.limit)
     };
     if args.repeat > 1 && workload.is_stream() {
         return Err(usage(format!(

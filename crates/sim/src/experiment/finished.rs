@@ -85,13 +85,7 @@ impl FinishedRuns {
 
     /// The name of what depends on these words alone, and on the program.
     pub(super) fn id(&self, words: &[String]) -> String {
-        let mut hash = Sha256::new();
-        for word in [SCHEMA, &self.program].into_iter().chain(words.iter().map(String::as_str)) {
-            // No two lists of words run together to the same bytes.
-            hash.update((word.len() as u64).to_le_bytes());
-            hash.update(word);
-        }
-        hex(hash)
+        hash_of([SCHEMA, &self.program].into_iter().chain(words.iter().map(String::as_str)))
     }
 
     fn path(&self, id: &str) -> PathBuf {
@@ -236,6 +230,17 @@ fn header_of(path: &Path) -> Option<Header> {
     let mut line = Vec::new();
     file.take(HEADER_BYTES_MAX).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
+}
+
+/// SHA-256 of a list of words.
+pub(super) fn hash_of<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for word in words {
+        // No two lists of words run together to the same bytes.
+        hash.update((word.len() as u64).to_le_bytes());
+        hash.update(word);
+    }
+    hex(hash)
 }
 
 fn hex(hash: Sha256) -> String {

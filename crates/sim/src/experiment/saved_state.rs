@@ -1,9 +1,10 @@
 //! A run that begins where another one was: the state of the stack is written behind the warm-up, and read back.
 
+use super::finished::hash_of;
 use super::identity::Contents;
 use super::rounds::Rounds;
 use super::run::{RunError, Task};
-use super::state_file::{StateFile, StateFileError, StateHeader, hash_of};
+use super::state_file::{StateFile, StateFileError, StateHeader};
 use super::warming::Begun;
 use super::workload::Until;
 use crate::replay::Replayer;
@@ -54,7 +55,7 @@ impl Task<'_> {
             // A round is as long as the limit says.
             trace.push(format!("{:?}", self.case.replay.limit));
         }
-        let trace = hash_of(&trace);
+        let trace = hash_of(trace.iter().map(String::as_str));
         let config = serde_json::to_string(&self.case.config).expect("a stack is JSON");
         let mut stack = vec![config, format!("{footprint:?} {}", self.case.drive_scale)];
         stack.extend(contents.of_drives(Some(&self.case.config)).unwrap_or_default());
@@ -62,7 +63,8 @@ impl Task<'_> {
             // The stack knows what comes.
             stack.push(format!("{trace} {:?}", self.case.replay.limit));
         }
-        Ok(Some(StateOf { file, program: self.files.program, stack: hash_of(&stack), trace }))
+        let stack = hash_of(stack.iter().map(String::as_str));
+        Ok(Some(StateOf { file, program: self.files.program, stack, trace }))
     }
 
     /// Comes to the part that is measured, by a warm-up or by the state of one. A state is written where that is asked

@@ -175,17 +175,6 @@ impl StateFile {
     }
 }
 
-/// SHA-256 of a list of words.
-pub(super) fn hash_of(words: &[String]) -> String {
-    let mut hash = Sha256::new();
-    for word in words {
-        // No two lists of words run together to the same bytes.
-        hash.update((word.len() as u64).to_le_bytes());
-        hash.update(word);
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
