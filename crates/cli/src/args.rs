@@ -12,6 +12,7 @@ mod place;
 mod placed_trace;
 mod read;
 mod reliability;
+mod sweep;
 mod trace;
 mod verdict;
 
@@ -26,6 +27,7 @@ pub use place::PlaceArgs;
 pub use placed_trace::PlacedTraceArgs;
 pub use read::ReadArgs;
 pub use reliability::ReliabilityArgs;
+pub use sweep::{CollectArgs, JobsArgs, PlanArgs, RunJobArgs, SweepCommand, SweepRunArgs};
 pub use trace::{
     CombineArgs, ConvertArgs, InfoArgs, MovementArgs, MrcArgs, SynthArgs, TraceCommand,
 };
@@ -75,6 +77,9 @@ pub enum Command {
     Run(RunArgs),
     /// Run the experiments of published figures and print paper beside measured
     Reproduce(ReproduceArgs),
+    /// Make the runs of an experiment as jobs, on one machine and on many
+    #[command(subcommand)]
+    Sweep(SweepCommand),
     /// Characterise, convert or generate traces
     #[command(subcommand)]
     Trace(TraceCommand),

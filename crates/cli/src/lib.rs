@@ -114,6 +114,7 @@ fn answers_programs(command: &Command) -> bool {
             | Command::Bound(_)
             | Command::Run(_)
             | Command::Reproduce(_)
+            | Command::Sweep(_)
             | Command::Trace(_)
     )
 }
@@ -128,6 +129,7 @@ fn run(command: Command, caller: &Caller) -> Result<ExitCode, Failure> {
         Command::Reliability(args) => commands::reliability::run(&args)?,
         Command::Run(args) => return commands::run::run(&args, caller),
         Command::Reproduce(args) => return commands::reproduce::run(&args, caller),
+        Command::Sweep(command) => return commands::sweep::run(&command, caller),
         Command::Trace(command) => commands::trace::run(&command, caller)?,
         Command::Drive(DriveCommand::Bench(args)) => return commands::drive::bench::run(&args),
         Command::Drive(DriveCommand::Fit(args)) => commands::drive::fit::run(&args)?,

@@ -113,6 +113,11 @@ pub struct Drive {
 }
 
 impl Drive {
+    /// Whether the drive of that name is in a file of its own rather than in the library.
+    pub fn is_in_file(name: &str) -> bool {
+        names().all(|known| known != name) && Path::new(name).exists()
+    }
+
     /// The drive of that name in the library, in any letter case, or in the file at that path.
     /// `drives/NAME.toml` is the drive of the library when there is no such file, and so is a name in
     /// other case.
@@ -120,8 +125,7 @@ impl Drive {
     /// # Errors
     /// When there is no such drive, or its file is not in order.
     pub fn open(name: &str) -> Result<Drive, DriveError> {
-        let is_spelled_so = names().any(|known| known == name);
-        if !is_spelled_so && Path::new(name).exists() {
+        if Drive::is_in_file(name) {
             let text = read_text(name).map_err(|error| DriveError::Read {
                 path: name.to_string(),
                 reason: error.to_string(),

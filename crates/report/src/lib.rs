@@ -70,7 +70,7 @@ pub use report::{
 };
 pub use request_series::ResponseSeries;
 pub use response_times::ResponseTimes;
-pub use results::{ResultsPart, results};
+pub use results::{FailedRun, ResultsPart, ResultsTable, results};
 pub use run_parts::{
     CacheUse, Costs, Hardware, Hits, Inputs, LogUse, RequestCounts, Rewrites, WarmUpUse,
 };

@@ -1,10 +1,11 @@
 //! One tidy table: a row for each run, a column for each swept key and each figure, its unit in its name.
 
 use super::columns::{Columns, response_columns};
-use super::report::{Report, Run};
+use super::report::{Report, Run, Workload};
 use super::swept::text_of;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A column of whole numbers.
 type Count = (&'static str, fn(&Run) -> Option<u64>);
@@ -53,42 +54,108 @@ pub struct ResultsPart<'a> {
     pub report: &'a Report,
 }
 
+/// A run of which there is nothing but why it failed.
+pub struct FailedRun<'a> {
+    /// The workload as reports name it.
+    pub workload: &'a str,
+    /// The root seed.
+    pub seed: u64,
+    /// Name of the stack.
+    pub system: &'a str,
+    /// Swept settings.
+    pub parameters: &'a BTreeMap<String, Value>,
+    /// Why it failed.
+    pub error: &'a str,
+}
+
+/// The table of runs as it is made: a row for each run, and a column for each of some swept keys.
+pub struct ResultsTable {
+    keys: BTreeSet<String>,
+    has_errors: bool,
+    rows: Columns,
+}
+
+impl ResultsTable {
+    /// Without rows. `before` are the columns before its own; with `has_errors` the last column tells why a run failed.
+    pub fn new(before: &[&str], keys: BTreeSet<String>, has_errors: bool) -> ResultsTable {
+        let own = ["run", "workload", "workload_kind", "workload_sha256", "seed", "system"];
+        let texts = before.iter().copied().chain(own).chain(keys.iter().map(String::as_str));
+        let columns = texts.map(str::to_string).chain(figure_names());
+        let columns = columns.chain(has_errors.then(|| "error".to_string()));
+        let rows = Columns::new(columns);
+        ResultsTable { keys, has_errors, rows }
+    }
+
+    /// Adds a run. What it does not have is absent.
+    pub fn run(&mut self, of: &[&str], workload: &Workload, seed: u64, run: &Run) {
+        let sha256 = workload.sha256.as_deref().unwrap_or_default();
+        let own = [&run.label(), &workload.path, &word(workload.kind), sha256];
+        self.begin(of, own, seed, &run.system, &run.parameters);
+        let rows = &mut self.rows;
+        COUNTS.iter().for_each(|(_, value)| _ = rows.integer(value(run)));
+        NUMBERS.iter().for_each(|(_, value)| _ = rows.number(value(run)));
+        let costs = &run.costs;
+        rows.response_times([costs.response_ms, costs.read_response_ms, costs.write_response_ms]);
+        if self.has_errors {
+            rows.number(None);
+        }
+        rows.end();
+    }
+
+    /// Adds a run that failed to a table that tells why: it has no figures.
+    pub fn failed(&mut self, run: &FailedRun<'_>) {
+        let label = super::label(run.system, run.parameters);
+        let own = [&*label, run.workload, "", ""];
+        self.begin(&[], own, run.seed, run.system, run.parameters);
+        figure_names().for_each(|_| _ = self.rows.number(None));
+        self.rows.text(run.error).end();
+    }
+
+    fn begin(
+        &mut self,
+        of: &[&str],
+        own: [&str; 4],
+        seed: u64,
+        system: &str,
+        parameters: &BTreeMap<String, Value>,
+    ) {
+        let rows = &mut self.rows;
+        of.iter().chain(&own).for_each(|it| _ = rows.text(it));
+        rows.integer(Some(seed)).text(system);
+        for key in &self.keys {
+            rows.text(&parameters.get(key).map(text_of).unwrap_or_default());
+        }
+    }
+
+    /// The table.
+    pub fn finish(self) -> Columns {
+        self.rows
+    }
+}
+
+/// The columns of figures.
+fn figure_names() -> impl Iterator<Item = String> {
+    let counts = COUNTS.iter().map(|(name, _)| *name);
+    let names = counts.chain(NUMBERS.iter().map(|(name, _)| *name));
+    names.map(str::to_string).chain(response_columns())
+}
+
 /// One table of the runs of several reports, `before` being the columns before their own. It has a column for
 /// each key that any of them swept; what a run does not have is empty.
 pub fn results(before: &[&str], parts: &[ResultsPart<'_>]) -> Columns {
-    let keys: BTreeSet<&str> = parts.iter().flat_map(|part| part.report.swept_keys()).collect();
-    let own = ["run", "workload", "workload_kind", "workload_sha256", "seed", "system"];
-    let figures = COUNTS.iter().map(|(name, _)| *name).chain(NUMBERS.iter().map(|(name, _)| *name));
-    let columns = before.iter().copied().chain(own).chain(keys.iter().copied()).chain(figures);
-    let columns = columns.map(str::to_string).chain(response_columns());
-    let mut rows = Columns::new(columns);
+    let keys = parts.iter().flat_map(|part| part.report.swept_keys()).map(str::to_string);
+    let mut table = ResultsTable::new(before, keys.collect(), false);
     for ResultsPart { of, report } in parts {
         for run in &report.runs {
-            of.iter().for_each(|it| _ = rows.text(it));
-            report.row_of(run, &keys, &mut rows);
+            table.run(of, &report.workload, report.seed, run);
         }
     }
-    rows
+    table.finish()
 }
 
 impl Report {
     /// The table of the runs. What a run does not have is absent.
     pub(super) fn results(&self) -> Columns {
         results(&[], &[ResultsPart { of: vec![], report: self }])
-    }
-
-    /// The row of a run, the columns before it being there already.
-    fn row_of(&self, run: &Run, keys: &BTreeSet<&str>, rows: &mut Columns) {
-        rows.text(&run.label()).text(&self.workload.path).text(&word(self.workload.kind));
-        rows.text(self.workload.sha256.as_deref().unwrap_or_default());
-        rows.integer(Some(self.seed)).text(&run.system);
-        for key in keys {
-            rows.text(&run.parameters.get(*key).map(text_of).unwrap_or_default());
-        }
-        COUNTS.iter().for_each(|(_, value)| _ = rows.integer(value(run)));
-        NUMBERS.iter().for_each(|(_, value)| _ = rows.number(value(run)));
-        let costs = &run.costs;
-        rows.response_times([costs.response_ms, costs.read_response_ms, costs.write_response_ms]);
-        rows.end();
     }
 }

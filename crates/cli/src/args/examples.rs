@@ -4,7 +4,7 @@ use super::Cli;
 use clap::{Command, CommandFactory};
 
 /// Each command by its path, with two command lines.
-const EXAMPLES: [(&str, [&str; 2]); 26] = [
+const EXAMPLES: [(&str, [&str; 2]); 30] = [
     ("systems", ["imbrex systems", "imbrex systems --show pore"]),
     (
         "compare",
@@ -34,6 +34,34 @@ const EXAMPLES: [(&str, [&str; 2]); 26] = [
         ["imbrex run experiments/pore/fig13.toml", "imbrex run mine.toml --out results --jobs 2"],
     ),
     ("reproduce", ["imbrex reproduce pore", "imbrex reproduce hwsr fig13 --out results"]),
+    (
+        "sweep plan",
+        [
+            "imbrex sweep plan mine.toml --emit jobs.jsonl",
+            "imbrex sweep plan mine.toml --emit jobs.jsonl --set disk.drive=wd40efax --seed 2",
+        ],
+    ),
+    (
+        "sweep run",
+        [
+            "imbrex sweep run jobs.jsonl --out results",
+            "imbrex sweep run jobs.jsonl --out results --jobs 8 --retry-failed",
+        ],
+    ),
+    (
+        "sweep run-job",
+        [
+            "imbrex sweep run-job jobs.jsonl --out results --index 0-63",
+            "seq 0 99 | xargs -P 4 -I{} imbrex sweep run-job jobs.jsonl --out results --index {}",
+        ],
+    ),
+    (
+        "sweep collect",
+        [
+            "imbrex sweep collect jobs.jsonl --out results",
+            "imbrex sweep collect jobs.jsonl --out results --partial",
+        ],
+    ),
     ("trace info", ["imbrex trace info mytrace.csv.gz", "imbrex trace info mytrace.csv.gz --json"]),
     (
         "trace convert",

@@ -5,7 +5,7 @@ use super::print_experiment::print_experiment;
 use super::run::kept::Keeping;
 use super::run::stopped::{self, until_stopped};
 use super::stack::{settings_of_stacks, systems};
-use super::sweep::{sweep, swept_values};
+use super::sweep_option::{sweep, swept_values};
 use super::workload::workload;
 use crate::args::CompareArgs;
 use crate::caller::Caller;

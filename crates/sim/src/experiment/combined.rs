@@ -22,7 +22,7 @@ const PREFIX: &str = "workload.";
 const KEYS: [&str; 4] = ["burst_requests", "order", "place", "seed"];
 
 /// The swept key of how workloads are replayed, combined or not.
-const QUEUE_DEPTH: &str = "workload.queue_depth";
+pub(super) const QUEUE_DEPTH: &str = "workload.queue_depth";
 
 /// Workloads that differ in their seed at most.
 const SEEDS_MAX: u32 = 1000;

@@ -67,15 +67,17 @@ pub enum Found {
 }
 
 /// An experiment with what it needs to run.
-struct Prepared {
-    seed: u64,
-    workloads: Vec<PreparedWorkload>,
+pub(super) struct Prepared {
+    /// The root seed.
+    pub seed: u64,
+    /// Its workloads.
+    pub workloads: Vec<PreparedWorkload>,
     form: Option<FormTable>,
 }
 
 impl Prepared {
     /// The workloads of the experiment, as its file states them and as they are run.
-    fn workloads_of<'a>(
+    pub fn workloads_of<'a>(
         &'a self,
         experiment: &'a Experiment,
     ) -> impl Iterator<Item = (&'a WorkloadConfig, &'a PreparedWorkload)> {
@@ -84,11 +86,11 @@ impl Prepared {
 }
 
 /// A workload of an experiment.
-struct PreparedWorkload {
+pub(super) struct PreparedWorkload {
     /// One, or one for each point of the swept keys of a combined workload.
-    swept: Vec<Workload>,
+    pub swept: Vec<Workload>,
     /// The runs, each with the number of its workload in `swept`.
-    cases: Vec<(usize, Case)>,
+    pub cases: Vec<(usize, Case)>,
 }
 
 impl PreparedWorkload {
@@ -116,7 +118,7 @@ enum Work<'a> {
 
 /// What came of it.
 #[derive(Serialize, Deserialize)]
-enum Done {
+pub(super) enum Done {
     Run(Box<(Run, imbrex_report::Workload)>),
     Look(Seen),
 }
@@ -354,7 +356,8 @@ fn outcome_of(
     Ok(Outcome { workloads, has_several: experiment.has_several_workloads(), left })
 }
 
-fn prepare(
+/// Works out the runs of an experiment.
+pub(super) fn prepare(
     experiment: &Experiment,
     more: &[Setting],
     seed: Option<u64>,
@@ -412,7 +415,7 @@ fn prepare(
 
 /// All that a run depends on. It is the same for a key that is stated and one that is left out, where both mean the
 /// same.
-fn key_of(task: &Task<'_>) -> String {
+pub(super) fn key_of(task: &Task<'_>) -> String {
     let config = task.case.config.without_stated_defaults();
     let config = serde_json::to_string(&config).expect("settings have only string keys");
     format!(

@@ -21,7 +21,7 @@ use imbrex_traces::combine::Combination;
 use imbrex_traces::synthetic::PATH_PREFIX;
 use imbrex_traces::{BlockRule, ReadOptions};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -132,7 +132,7 @@ pub struct DirectWriteConfig {
 }
 
 /// A workload and the way it is replayed.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadConfig {
     /// Short name for `[[stated]]`; what follows `synthetic:`, or the name of the file, when absent.
@@ -182,10 +182,13 @@ pub struct WorkloadConfig {
     /// Which blocks a request has.
     #[serde(default)]
     pub blocks: BlockRule,
+    /// Whether its reads are left out, as they are for all stacks of an experiment of which one takes no reads.
+    #[serde(default)]
+    pub drop_reads: bool,
 }
 
 /// What to do with addresses beyond the device.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FitConfig {
     /// Take them modulo the size of the device.
@@ -586,6 +589,7 @@ impl WorkloadConfig {
             Some(FitConfig::Scale) => Fit::Scale { span_bytes: workload.span_bytes_until(stop)? },
         };
         let placement = Placement { fit, blocks: self.blocks };
+        let drop_reads = drop_reads || self.drop_reads;
         Ok(ReplayOptions { mode, limit: self.limit, drop_reads, placement })
     }
 }

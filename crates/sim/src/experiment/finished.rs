@@ -164,6 +164,12 @@ impl FinishedRuns {
         }
     }
 
+    /// Forgets what was found under a name.
+    pub(super) fn forget(&self, id: &str) {
+        // What is not there is forgotten.
+        let _ = fs::remove_file(self.path(id));
+    }
+
     /// Runs that are in the folder.
     pub fn count(&self) -> usize {
         self.state().written.len()
@@ -243,6 +249,7 @@ pub(super) fn hash_of<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     hex(hash)
 }
 
-fn hex(hash: Sha256) -> String {
+/// A hash in hexadecimal.
+pub(super) fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,10 +2,10 @@
 
 use crate::events::AT_S_MAX;
 use imbrex_core::units::Instant;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A time of the replay.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadsConfig {
     /// When it begins, in seconds from the start of the replay.

@@ -12,18 +12,20 @@ use imbrex_core::stack::Stack;
 use imbrex_core::units::Instant;
 use imbrex_report::MemberMovement;
 use imbrex_stack::{ConfigError, Describe};
+use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The table `[movement]` of an experiment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MovementConfig {
     /// The model that every disk is taken for which has none of its own.
     pub model: Model,
     /// The models of disks, by the names of their nodes.
     pub models: BTreeMap<String, Model>,
     /// Its geometry, buffer and readings.
+    #[serde(flatten)]
     pub settings: MovementSettings,
 }
 

@@ -16,6 +16,7 @@ mod footprints;
 mod heads;
 mod identity;
 mod index_page;
+mod jobs;
 mod kept;
 mod known;
 mod member_movement;
@@ -49,6 +50,10 @@ pub use experiment::{
 pub use finished::{Aside, FinishedRuns};
 pub use heads::HeadsConfig;
 pub use index_page::{IndexFigure, IndexPage};
+pub use jobs::{
+    Collected, Crew, CrewTally, Input, JOB_SCHEMA, JOBS_MAX, Job, JobError, JobFolder, collect,
+    read_jobs,
+};
 pub use kept::{KEPT_BYTES_MAX, Kept, Wanted};
 pub use member_movement::MovementConfig;
 pub use movement_analysis::MovementAnalysis;

@@ -4,6 +4,7 @@ use super::combined::told as combination_of;
 use super::events::{EventConfig, events_of, too_few_requests};
 use super::footprints::{FootprintKey, Footprints};
 use super::heads::HeadsConfig;
+use super::jobs::JobError;
 use super::kept::Wanted;
 use super::member_movement::{DiskRecordings, MovementConfig};
 use super::rounds::Rounds;
@@ -83,6 +84,9 @@ pub enum RunError {
     /// The state of the stack cannot be read or written.
     #[error(transparent)]
     State(#[from] StateFileError),
+    /// A job of a sweep cannot be planned, read or made.
+    #[error(transparent)]
+    Job(#[from] JobError),
 }
 
 /// One stack on one workload.

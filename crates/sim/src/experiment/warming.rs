@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 impl Workload {
     /// How many requests of the trace a replay of it has, all rounds together, skipped reads included.
-    fn requests(&self, stop: &AtomicBool) -> Result<u64, TraceError> {
+    pub(super) fn requests(&self, stop: &AtomicBool) -> Result<u64, TraceError> {
         let mut requests = 0u64;
         for record in self.until(stop)? {
             record?;
