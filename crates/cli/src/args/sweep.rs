@@ -36,6 +36,9 @@ pub struct PlanArgs {
     /// Seed of every random choice
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Print how many jobs there are as one JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The jobs, and where their results are.
@@ -81,6 +84,9 @@ pub struct RunJobArgs {
     /// Which job, by its name or the beginning of it
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
+    /// Make jobs again that failed
+    #[arg(long)]
+    pub retry_failed: bool,
     /// Jobs at the same time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub jobs: usize,

@@ -8,6 +8,7 @@ use crate::commit::program;
 use crate::failure::Failure;
 use imbrex_sim::experiment::Experiment;
 use imbrex_traces::PartialFile;
+use serde_json::json;
 use std::fmt::Write as _;
 
 /// Writes the jobs of an experiment.
@@ -29,6 +30,14 @@ pub fn run(args: &PlanArgs, caller: &Caller) -> Result<(), Failure> {
     std::fs::write(partial.path(), text)
         .and_then(|()| partial.keep())
         .map_err(|error| format!("--emit {path}: {error}"))?;
-    caller.remark(&format!("{} jobs are in {path}", jobs.len()));
+    caller.emit(&match args.json {
+        true => {
+            let document = json!({
+                "schema": "imbrex.sweep-plan/1", "jobs": jobs.len(), "path": args.emit,
+            });
+            format!("{document}\n")
+        }
+        false => format!("{} jobs are in {path}\n", jobs.len()),
+    });
     Ok(())
 }

@@ -33,7 +33,12 @@ pub fn run_job(args: &RunJobArgs, caller: &Caller) -> Result<ExitCode, Failure> 
         _ => unreachable!("the parser wants one of them"),
     };
     let folder = folder_of(&args.jobs_args)?;
-    let crew = Crew { folder: &folder, threads: args.jobs, waits: false, retries_failed: false };
+    let crew = Crew {
+        folder: &folder,
+        threads: args.jobs,
+        waits: false,
+        retries_failed: args.retry_failed,
+    };
     make(&crew, &wanted, args.quiet, args.json, caller)
 }
 
