@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
 """The Python package: the wheel is built, installed into an empty environment and used there; then pandas, polars, DuckDB and
-pyarrow read its tables, and mypy reads its types. What is checked of it is in _python_checks.py.
+pyarrow read its tables, and mypy reads its types. What is checked of it is in _python_checks.py, and of the engines of its sweeps in
+_sweep_engines.py.
 
-IMBREX_SOAK=1 (`make soak`) builds one from a source distribution too, which compiles everything anew."""
+IMBREX_SOAK=1 (`make soak`) builds one from a source distribution too, which compiles everything anew. It kills workers of each engine
+fifty times, and those of a Ray cluster of two nodes of which one is lost and comes back."""
 
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import threading
+
+import _two_nodes
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 CARGO = os.environ.get("CARGO") or "cargo"
 TMP = pathlib.Path(os.environ["IMBREX_TMP"])
 IS_SOAK = os.environ.get("IMBREX_SOAK") == "1"
 WHEEL_BYTES_MAX = 40 << 20
-READERS = ["pandas", "pyarrow", "polars", "duckdb", "matplotlib", "mypy"]
+READERS = ["pandas", "pyarrow", "polars", "duckdb", "matplotlib", "mypy", "submitit"]
+ENGINES = ["threads", "pool", "submitit"]
 
 
 def skip(reason):
@@ -59,6 +65,38 @@ def try_alone(wheel):
     assert "I/O time" in table and "ride" in table, table
 
 
+def try_engines(python, kills, engines, before=(), **more):
+    folder = TMP / f"sweep-{engines[-1]}"
+    folder.mkdir()
+    script = ROOT / "tests/e2e/_sweep_engines.py"
+    print(run(*before, python, script, kills, *engines, cwd=folder, **more), end="")
+
+
+def try_ray(wheel):
+    """Two nodes; whatever works for a sweep is killed at random moments, and the second node is lost now and then."""
+    python = environment("ray", ["ray>=2.50"])
+    run(python, "-m", "pip", "install", "--quiet", "--no-index", wheel)
+    cluster = _two_nodes.Cluster(python.with_name("ray"), TMP)
+    over = threading.Event()
+
+    def lose_and_start():
+        while not over.wait(12):
+            cluster.lose_second()
+            cluster.start_second()
+
+    losing = threading.Thread(target=lose_and_start)
+    try:
+        cluster.begin()
+        losing.start()
+        more = {"RAY_AUTH_MODE": "disabled", "IMBREX_RAY_ADDRESS": _two_nodes.ADDRESS, "IMBREX_VICTIMS": "pgrep -f ^ray::"}
+        try_engines(python, 50, ["ray"], ["ip", "netns", "exec", cluster.networks[0]], env={**os.environ, **more})
+    finally:
+        over.set()
+        if losing.is_alive():
+            losing.join()
+        cluster.end()
+
+
 if sys.version_info < (3, 11):
     skip(f"the package needs Python 3.11, and this is {sys.version.split()[0]}")
 builder = environment("builder", ["maturin>=1.16,<2"])
@@ -74,6 +112,9 @@ reader = environment("reader", READERS)
 run(reader, "-m", "pip", "install", "--quiet", "--no-index", wheel)
 for_matplotlib = {"MPLBACKEND": "Agg", "MPLCONFIGDIR": str(TMP)}
 print(run(reader, "-W", "error", ROOT / "tests/e2e/_python_checks.py", env={**os.environ, **for_matplotlib}), end="")
+try_engines(reader, 50 if IS_SOAK else 2, ENGINES)
+if IS_SOAK:
+    try_ray(wheel)
 for words in (["mypy", "--cache-dir", TMP / "mypy", "--config-file", ROOT / "pyproject.toml"],
               ["stubtest", "--mypy-config-file", ROOT / "pyproject.toml", "imbrex._imbrex"]):
     run(reader.with_name(words[0]), *words[1:], cwd=ROOT if words[0] == "mypy" else TMP)

@@ -78,7 +78,7 @@ pub struct RunJobArgs {
     /// The jobs.
     #[command(flatten)]
     pub jobs_args: JobsArgs,
-    /// Which jobs of the file, from 0: one such as 7, or a range such as 0-63
+    /// Which jobs of the file, from 0: one such as 7, or a range such as 0-63, which may go beyond the last one
     #[arg(long, value_name = "N[-M]", conflicts_with = "id", required_unless_present = "id")]
     pub index: Option<String>,
     /// Which job, by its name or the beginning of it
