@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages of a sweep of five by five, of a comparison of all stacks, of `drive bench` and of a figure of HWSR beside the paper's, opened in a real browser at 400, 800 and
+"""The pages of a sweep of five by five, of a sweep that was made as jobs, of a comparison of all stacks, of `drive bench` and of a figure of HWSR beside the paper's, opened in a real browser at 400, 800 and
 1300 pixels: nothing is cut or lies on anything else, charts keep their labels, heat maps are painted, and screenshots in light and
 dark show a page. IMBREX_SCREENSHOTS=DIR keeps the screenshots there, for who wants to look at them."""
 
@@ -117,7 +117,28 @@ def make_pages():
     imbrex(*compare, "--limit", 3000, "--systems", "all", "--out", SCRATCH / "all")
     imbrex("drive", "bench", "st5000as0011", "--quick", "--quiet", "--html", SCRATCH / "bench.html")
     imbrex("reproduce", "hwsr", "figure-14", "--quick", "--quiet", "--out", SCRATCH / "figures")
-    return {"figures": SCRATCH / "figures/index.html", "sweep": SCRATCH / "sweep/report.html", "all": SCRATCH / "all/report.html", "bench": SCRATCH / "bench.html"}
+    make_jobs(imbrex)
+    return {"jobs": SCRATCH / "jobs/sweep.html", "figures": SCRATCH / "figures/index.html", "sweep": SCRATCH / "sweep/report.html", "all": SCRATCH / "all/report.html", "bench": SCRATCH / "bench.html"}
+
+
+def make_jobs(imbrex):
+    """Two loads, one of which does not fit the device, over two keys; half of the jobs."""
+    recording = ROOT / "workloads/file-churn.imbrex.xz"
+    (SCRATCH / "sweep.toml").write_text(f"""
+name = "jobs"
+title = "Jobs"
+systems = ["lru", "pore", "smr-only"]
+size = "8GiB"
+workload = [{{path = "synthetic:wdev-like", limit = 2000}}, {{path = "{recording}", limit = 2000, fit = "scale"}}]
+[sweep]
+"cache.capacity" = ["1%", "2%", "5%", "10%"]
+"cache.mode" = ["write-only", "read-write"]
+""")
+    imbrex("sweep", "plan", SCRATCH / "sweep.toml", "--emit", SCRATCH / "jobs.jsonl")
+    imbrex("sweep", "run-job", SCRATCH / "jobs.jsonl", "--out", SCRATCH / "jobs", "--quiet", "--index", "0-30")
+    imbrex("sweep", "collect", SCRATCH / "jobs.jsonl", "--out", SCRATCH / "jobs", "--partial")
+    page = (SCRATCH / "jobs/sweep.html").read_text()
+    assert "Jobs that failed" in page and "3 jobs are not made" in page and "What fast storage buys" in page
 
 
 def probe(browser, name, page):

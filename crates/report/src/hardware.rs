@@ -41,6 +41,12 @@ pub(super) const HARDWARE_METRICS: [HardwareMetric; 4] = [
     },
 ];
 
+/// The flash and the memory that the stack of a run is given, in MiB; none where the report does not say.
+pub(super) fn fast_mib(run: &Run) -> Option<f64> {
+    let hardware = run.hardware.as_ref()?;
+    Some((hardware.flash_bytes + hardware.memory_bytes) as f64 / MIB)
+}
+
 impl HardwareMetric {
     /// The number of a run; none where it has nothing of it, or does not say.
     pub fn value(&self, run: &Run) -> Option<f64> {

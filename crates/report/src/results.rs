@@ -42,7 +42,7 @@ const NUMBERS: [Number; 8] = [
 ];
 
 /// The word that a document has for a value.
-fn word(value: impl Serialize) -> String {
+pub(super) fn word(value: impl Serialize) -> String {
     serde_json::to_value(value).map_or_else(|_| String::new(), |value| text_of(&value))
 }
 

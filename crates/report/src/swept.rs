@@ -221,7 +221,8 @@ fn magnitude(value: &Value) -> Option<f64> {
     }
 }
 
-fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+/// Each once, in the order of their first times.
+pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut known = Vec::new();
     for one in all {
         if !known.contains(&one) {

@@ -61,6 +61,9 @@ pub struct SweepRunArgs {
     /// Make jobs again that failed
     #[arg(long)]
     pub retry_failed: bool,
+    /// Keep a page written of what is made so far, which a browser loads again by itself
+    #[arg(long, value_name = "FILE.html")]
+    pub page: Option<PathBuf>,
     /// Jobs at the same time; the number of processors when absent
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub jobs: Option<usize>,

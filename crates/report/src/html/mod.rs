@@ -10,11 +10,13 @@ mod counters;
 mod data;
 mod heads;
 mod lines;
+pub(super) mod matrix;
+pub(super) mod pareto;
 mod phases;
 mod responses;
 mod sections;
 mod strips;
-mod swept;
+pub(super) mod swept;
 mod tables;
 mod windows;
 
@@ -36,6 +38,8 @@ impl Report {
         sections::cards(self, &mut body);
         sections::comparison(self, &mut body);
         swept::over_keys(self, &mut body);
+        matrix::of_pairs(self, &mut body);
+        pareto::of_runs(self, &mut body);
         body.push_str("<div class=\"two\">\n");
         if !self.is_untimed() {
             bars::io_time(self, &mut body);

@@ -65,7 +65,7 @@ fn groups(report: &Report) -> Vec<Group<'_>> {
 }
 
 /// A section for each swept key; nothing where none is swept.
-pub(super) fn over_keys(report: &Report, body: &mut String) {
+pub(in super::super) fn over_keys(report: &Report, body: &mut String) {
     let (groups, sweeps) = (groups(report), report.sweeps());
     let mut keys: Vec<&str> = groups.iter().map(|group| group.key).collect();
     keys.dedup();

@@ -4,6 +4,7 @@ use super::svg::{Canvas, Frame, GRID, HPos, INK, SCALE, WIDTH, bar, colour_of, d
 use super::svg::{line, ring, text, ticks};
 use super::{chip, escape, open_scroll};
 use crate::format::{number, optional, short};
+use crate::pareto::front;
 use std::fmt::Write as _;
 
 /// Bars in a chart of half the width at most; one that has more takes the whole.
@@ -26,6 +27,8 @@ pub enum ChartKind {
     Lines,
     /// A line for each series without dots.
     Curves,
+    /// A dot for each value, and a line that joins those that no other one is below and left of.
+    Points,
     /// Numbers alone.
     Table,
 }
@@ -156,7 +159,7 @@ impl Chart {
             _ => {
                 self.legend(body);
                 self.picture(body);
-                if self.kind != ChartKind::Curves {
+                if !matches!(self.kind, ChartKind::Curves | ChartKind::Points) {
                     body.push_str("<details class=\"values\"><summary>Values</summary>\n");
                     self.table(body);
                     body.push_str("</details>\n");
@@ -259,6 +262,7 @@ impl Chart {
                 ChartKind::Bars => self.bars(canvas, &place),
                 ChartKind::Stacked => self.stacked(canvas, &place),
                 ChartKind::Lines | ChartKind::Curves => self.lines(canvas, &place),
+                ChartKind::Points => self.dots(canvas, &place),
                 ChartKind::Table => {}
             }
         });
@@ -363,6 +367,25 @@ impl Chart {
                 if let (Some(x), Some(y)) = (place.x(mark.x), place.y(mark.value)) {
                     ring(canvas, (x, y), colour_of(series.colour));
                     self.label(canvas, mark, (x, y));
+                }
+            }
+        }
+    }
+
+    /// The dots, and from each on the line straight to the next one and down to it.
+    fn dots(&self, canvas: &Canvas<'_>, place: &Place<'_>) {
+        let all: Vec<(f64, f64)> = self.points().collect();
+        let at = |(x, value): (f64, f64)| Some((place.x(x)?, place.y(value)?));
+        let on_line: Vec<_> = front(&all).into_iter().filter_map(|index| at(all[index])).collect();
+        let steps = on_line.windows(2).flat_map(|two| [two[0], (two[1].0, two[0].1)]);
+        let steps: Vec<_> = steps.chain(on_line.last().copied()).collect();
+        if steps.len() > 1 {
+            line(canvas, &steps, INK, 1);
+        }
+        for series in &self.series {
+            for (x, value) in &series.points {
+                if let Some(at) = value.and_then(|value| at((*x, value))) {
+                    dot(canvas, at, colour_of(series.colour));
                 }
             }
         }

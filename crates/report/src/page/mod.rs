@@ -45,8 +45,16 @@ pub fn document(title: &str, body: &str, data: &str, script: &str) -> String {
 
 /// A page that shows `body` and has no script.
 pub fn plain_document(title: &str, body: &str) -> String {
+    reloading_document(title, None, body)
+}
+
+/// The same, which a browser loads again after so many seconds if there is a number.
+pub fn reloading_document(title: &str, after_s: Option<u32>, body: &str) -> String {
+    let reload = after_s
+        .map(|after_s| format!("<meta http-equiv=\"refresh\" content=\"{after_s}\">\n"))
+        .unwrap_or_default();
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n{reload}\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'; img-src data:\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

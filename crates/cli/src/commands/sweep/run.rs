@@ -1,5 +1,6 @@
 //! `imbrex sweep run` and `imbrex sweep run-job`.
 
+use super::collect::LivePage;
 use super::{folder_of, jobs_of};
 use crate::args::{QuietArgs, RunJobArgs, SweepRunArgs};
 use crate::caller::Caller;
@@ -11,6 +12,7 @@ use imbrex_serve::signals::STOPPED_EXIT_STATUS;
 use imbrex_sim::experiment::{Crew, CrewTally, Job};
 use serde_json::json;
 use std::ops::RangeInclusive;
+use std::sync::mpsc::channel;
 
 /// Makes all jobs that nobody has made.
 pub fn run(args: &SweepRunArgs, caller: &Caller) -> Result<ExitCode, Failure> {
@@ -22,7 +24,20 @@ pub fn run(args: &SweepRunArgs, caller: &Caller) -> Result<ExitCode, Failure> {
         waits: true,
         retries_failed: args.retry_failed,
     };
-    make(&crew, &all, args.quiet, args.json, caller)
+    let Some(path) = &args.page else {
+        return make(&crew, &all, args.quiet, args.json, caller);
+    };
+    let page = LivePage::new(&args.jobs_args, path, &all, &folder)?;
+    let (over, is_over) = channel();
+    let status = std::thread::scope(|scope| {
+        let page = &page;
+        scope.spawn(move || page.keep_written(&is_over));
+        let status = make(&crew, &all, args.quiet, args.json, caller);
+        drop(over);
+        status
+    })?;
+    page.write(false)?;
+    Ok(status)
 }
 
 /// Makes a few jobs.
