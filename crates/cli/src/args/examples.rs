@@ -52,7 +52,7 @@ const EXAMPLES: [(&str, [&str; 2]); 30] = [
         "sweep run-job",
         [
             "imbrex sweep run-job jobs.jsonl --out results --index 0-63",
-            "seq 0 99 | xargs -P 4 -I{} imbrex sweep run-job jobs.jsonl --out results --index {}",
+            "imbrex sweep run-job jobs.jsonl --out results --id 1e2f758a",
         ],
     ),
     (

@@ -2,7 +2,8 @@
 
 use super::claims::{Owner, Taken};
 use super::folder::{JobFolder, JobOutcome};
-use super::job::{Job, JobError};
+use super::job::Job;
+use super::job_error::JobError;
 use super::plan::Hashes;
 use crate::experiment::execute::prepare;
 use crate::experiment::footprints::Footprints;

@@ -1,7 +1,8 @@
 //! The folder that all who make the jobs of a sweep share.
 
 use super::claims::{Owner, Taken};
-use super::job::{Job, JobError};
+use super::job::Job;
+use super::job_error::JobError;
 use crate::experiment::finished::FinishedRuns;
 use imbrex_report::{Run, Workload};
 use serde::{Deserialize, Serialize};

@@ -6,10 +6,11 @@ mod collected;
 mod crew;
 mod folder;
 mod job;
+mod job_error;
 mod plan;
 
 pub use collected::{Collected, collect};
 pub use crew::{Crew, CrewTally};
 pub use folder::JobFolder;
-pub use job::{Input, JOB_SCHEMA, Job, JobError, read_jobs};
-pub use plan::JOBS_MAX;
+pub use job::{Input, JOB_SCHEMA, Job, read_jobs};
+pub use job_error::{JOBS_MAX, JobError};

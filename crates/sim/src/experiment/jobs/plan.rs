@@ -1,6 +1,7 @@
 //! From an experiment to its jobs.
 
-use super::job::{Input, JOB_SCHEMA, Job, JobError};
+use super::job::{Input, JOB_SCHEMA, Job};
+use super::job_error::{JOBS_MAX, JobError};
 use crate::experiment::combined::QUEUE_DEPTH;
 use crate::experiment::execute::prepare;
 use crate::experiment::experiment::{Experiment, WorkloadConfig};
@@ -15,9 +16,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
-
-/// Jobs of a sweep at most: more are days of runs even on many machines, and too many files for a folder.
-pub const JOBS_MAX: usize = 100_000;
 
 impl Experiment {
     /// The runs of the experiment as jobs for the build `program`, in the order in which `imbrex run` makes them. Runs that
