@@ -84,13 +84,15 @@ def table(out):
     return hashlib.sha256(pathlib.Path(done["parquet"]).read_bytes()).hexdigest()
 
 
-def victim(process):
-    """What is killed: one of those who work for the driver, now and then the driver."""
+def victim(process, threads_alone):
+    """What is killed: one of those who work for the driver, now and then the driver; none while nobody works."""
     words = os.environ.get("IMBREX_VICTIMS", "").split()
     workers = [pid for pid in session_of(process) if pid != process.pid]
     if words:
         workers += [int(pid) for pid in subprocess.run(words, capture_output=True, text=True).stdout.split()]
-    return CHOOSE.choice(workers) if workers and CHOOSE.random() < 0.7 else process.pid
+    if CHOOSE.random() < 0.3 or threads_alone:
+        return process.pid
+    return CHOOSE.choice(workers) if workers else None
 
 
 def check_kills(engine, kills, expected):
@@ -105,10 +107,11 @@ def check_kills(engine, kills, expected):
         while process.poll() is None and done < kills and time.monotonic() - began < 120:
             time.sleep(CHOOSE.uniform(0.05, longest))
             if process.poll() is None:
-                pid = victim(process)
-                kill(pid)
-                of_workers += pid != process.pid
-                done += 1
+                pid = victim(process, threads_alone=engine == "threads")
+                if pid is not None:
+                    kill(pid)
+                    of_workers += pid != process.pid
+                    done += 1
         is_whole = process.poll() == 0
         end(process)
         if is_whole:

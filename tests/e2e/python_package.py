@@ -88,7 +88,7 @@ def try_ray(wheel):
     try:
         cluster.begin()
         losing.start()
-        more = {"RAY_AUTH_MODE": "disabled", "IMBREX_RAY_ADDRESS": _two_nodes.ADDRESS, "IMBREX_VICTIMS": "pgrep -f ^ray::"}
+        more = {"RAY_AUTH_MODE": "disabled", "IMBREX_RAY_ADDRESS": _two_nodes.ADDRESS, "IMBREX_VICTIMS": "pgrep -f ^ray::(IDLE|_call)"}
         try_engines(python, 50, ["ray"], ["ip", "netns", "exec", cluster.networks[0]], env={**os.environ, **more})
     finally:
         over.set()

@@ -4,6 +4,7 @@ mod bound;
 mod cache_sizes;
 mod control;
 mod crashtest;
+mod diff;
 mod doctor;
 mod drive;
 mod examples;
@@ -19,6 +20,7 @@ mod verdict;
 pub use bound::BoundArgs;
 pub use control::{ControlArgs, NodeCommand};
 pub use crashtest::CrashtestArgs;
+pub use diff::DiffArgs;
 pub use doctor::DoctorArgs;
 pub use drive::{BenchArgs, DriveCommand, FioArgs, FitArgs};
 pub use examples::command;
@@ -80,6 +82,8 @@ pub enum Command {
     /// Make the runs of an experiment as jobs, on one machine and on many
     #[command(subcommand)]
     Sweep(SweepCommand),
+    /// Say what differs between two reports of the same runs
+    Diff(DiffArgs),
     /// Characterise, convert or generate traces
     #[command(subcommand)]
     Trace(TraceCommand),

@@ -115,6 +115,7 @@ fn answers_programs(command: &Command) -> bool {
             | Command::Run(_)
             | Command::Reproduce(_)
             | Command::Sweep(_)
+            | Command::Diff(_)
             | Command::Trace(_)
     )
 }
@@ -130,6 +131,7 @@ fn run(command: Command, caller: &Caller) -> Result<ExitCode, Failure> {
         Command::Run(args) => return commands::run::run(&args, caller),
         Command::Reproduce(args) => return commands::reproduce::run(&args, caller),
         Command::Sweep(command) => return commands::sweep::run(&command, caller),
+        Command::Diff(args) => commands::diff::run(&args, caller)?,
         Command::Trace(command) => commands::trace::run(&command, caller)?,
         Command::Drive(DriveCommand::Bench(args)) => return commands::drive::bench::run(&args),
         Command::Drive(DriveCommand::Fit(args)) => commands::drive::fit::run(&args)?,

@@ -4,7 +4,7 @@ use super::Cli;
 use clap::{Command, CommandFactory};
 
 /// Each command by its path, with two command lines.
-const EXAMPLES: [(&str, [&str; 2]); 30] = [
+const EXAMPLES: [(&str, [&str; 2]); 31] = [
     ("systems", ["imbrex systems", "imbrex systems --show pore"]),
     (
         "compare",
@@ -62,6 +62,7 @@ const EXAMPLES: [(&str, [&str; 2]); 30] = [
             "imbrex sweep collect jobs.jsonl --out results --partial",
         ],
     ),
+    ("diff", ["imbrex diff before after", "imbrex diff before/report.json after --html diff.html"]),
     ("trace info", ["imbrex trace info mytrace.csv.gz", "imbrex trace info mytrace.csv.gz --json"]),
     (
         "trace convert",

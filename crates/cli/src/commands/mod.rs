@@ -9,6 +9,7 @@ pub mod console;
 pub mod control;
 pub mod crashtest;
 pub mod create;
+pub mod diff;
 pub mod doctor;
 pub mod drive;
 mod figures;

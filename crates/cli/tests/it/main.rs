@@ -15,6 +15,7 @@ mod control;
 mod control_status;
 mod crashtest;
 mod damaged_end;
+mod diff;
 mod doctor;
 mod drive_bench;
 mod drive_fio;

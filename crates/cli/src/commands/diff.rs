@@ -1,0 +1,44 @@
+//! `imbrex diff`.
+
+use super::outputs::check_file;
+use super::page_file::write_page;
+use crate::args::DiffArgs;
+use crate::caller::Caller;
+use crate::failure::Failure;
+use imbrex_report::{Report, ReportDiff, SCHEMA};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Sets two reports beside each other.
+pub fn run(args: &DiffArgs, caller: &Caller) -> Result<(), Failure> {
+    if let Some(page) = &args.html {
+        check_file("--html", page)?;
+    }
+    let (before, after) = (read(&args.before)?, read(&args.after)?);
+    let names = [&args.before, &args.after].map(|path| path.display().to_string());
+    let diff = ReportDiff::new((&names[0], &before), (&names[1], &after));
+    if let Some(page) = &args.html {
+        write_page(page, &diff.to_html())?;
+    }
+    caller.emit(&match args.json {
+        true => format!("{}\n", diff.to_json()),
+        false => diff.to_text(),
+    });
+    Ok(())
+}
+
+/// The report in a file, or in the folder of an `--out`.
+fn read(path: &Path) -> Result<Report, Failure> {
+    let file = if path.is_dir() { path.join("report.json") } else { path.to_path_buf() };
+    let name = file.display();
+    let accepted = "accepted: a report.json, or the folder of --out of `compare` or `run`";
+    let text = fs::read_to_string(&file).map_err(|error| format!("{name}: {error}; {accepted}"))?;
+    let wrong = |error: serde_json::Error| format!("{name}: is no report: {error}; {accepted}");
+    let document: Value = serde_json::from_str(&text).map_err(wrong)?;
+    let schema = document.get("schema").and_then(Value::as_str).unwrap_or("none");
+    if schema != SCHEMA {
+        return Err(format!("{name}: schema {schema} is not {SCHEMA}; {accepted}").into());
+    }
+    Ok(serde_json::from_value(document).map_err(wrong)?)
+}
