@@ -7,8 +7,8 @@ use super::objects::{Evidence, looks_like_lcs, oracle_evidence};
 use super::text::{split, whole_number};
 use super::vscsi::Vscsi;
 use super::{
-    alibaba, arc, blkparse, csv, disksim, fio_reader, fiu, log_line, msr, recording, spc, systor,
-    tencent,
+    alibaba, arc, blkparse, csv, disksim, fio_reader, fiu, log_line, msr, recording, spc, srt,
+    systor, tencent,
 };
 
 /// Lines looked at.
@@ -23,7 +23,7 @@ pub(super) struct Detected {
 
 const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, FIU, \
                         fio iolog 2 and 3, an Imbrex \
-                        recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, web logs, or any \
+                        recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, SRT, web logs, or any \
                         delimited columns with --format csv --map";
 
 /// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
@@ -103,6 +103,12 @@ fn binary(bytes: &[u8]) -> Option<Detected> {
         return Some(Detected {
             format: Format::Lcs,
             why: "the file starts with the magic of LCS",
+        });
+    }
+    if srt::looks_like(bytes) {
+        return Some(Detected {
+            format: Format::Srt,
+            why: "the file starts with the magic of SRT",
         });
     }
     // A text has no control character where a record has its version.

@@ -38,6 +38,7 @@ mod record;
 mod recording;
 mod recording_writer;
 mod spc;
+mod srt;
 mod stop_reading;
 mod subsecond;
 pub mod synthetic;

@@ -83,7 +83,8 @@ impl LineParser {
             | Format::Blktrace
             | Format::Vscsi
             | Format::OracleGeneral
-            | Format::Lcs => unreachable!("no text"),
+            | Format::Lcs
+            | Format::Srt => unreachable!("no text"),
         })
     }
 

@@ -118,11 +118,13 @@ pub enum Format {
     OracleGeneral,
     /// libCacheSim's LCS, versions 1 to 8.
     Lcs,
+    /// SRT of HP Laboratories, records of version 1 to 4.
+    Srt,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
@@ -142,6 +144,7 @@ impl Format {
         Self::Vscsi,
         Self::OracleGeneral,
         Self::Lcs,
+        Self::Srt,
     ];
 
     /// Name on the command line.
@@ -166,12 +169,13 @@ impl Format {
             Self::Vscsi => "vscsi",
             Self::OracleGeneral => "oracle-general",
             Self::Lcs => "lcs",
+            Self::Srt => "srt",
         }
     }
 
     /// True of other people's binary formats.
     pub(super) fn has_binary_records(self) -> bool {
-        matches!(self, Self::Blktrace | Self::Vscsi | Self::OracleGeneral | Self::Lcs)
+        matches!(self, Self::Blktrace | Self::Vscsi | Self::OracleGeneral | Self::Lcs | Self::Srt)
     }
 }
 

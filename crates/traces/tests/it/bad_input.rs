@@ -167,7 +167,7 @@ fn missing_file() {
 
 const READABLE: &str = "accepted: MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, FIU, \
                         fio iolog 2 and 3, an Imbrex \
-                        recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, web logs, or any \
+                        recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, SRT, web logs, or any \
                         delimited columns with --format csv --map";
 
 #[test]
@@ -219,7 +219,7 @@ fn options_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         "mrs".parse::<Format>().unwrap_err(),
-        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, alibaba, tencent, systor, fiu, fio, fio-v1, blkparse, clf, imbrex, blktrace, vscsi, oracle-general, lcs"
+        "unknown trace format \"mrs\"; accepted: msr, spc, libcachesim, csv, disksim, arc, alibaba, tencent, systor, fiu, fio, fio-v1, blkparse, clf, imbrex, blktrace, vscsi, oracle-general, lcs, srt"
     );
 }
 

@@ -17,6 +17,8 @@ use crate::{fixture, tar};
 
 /// Runs of each format when nobody asks for more.
 const EVERYDAY_RUNS: u64 = 1000;
+/// Bytes of the header of the SRT fixtures.
+const SRT_HEADER_BYTES: usize = 314;
 const SEED: u64 = 0x0069_6d62_7265_7800;
 /// Random bytes behind the head of a format, and copies of a piece of a fixture, at most.
 const INSERTED_BYTES_MAX: usize = 300;
@@ -84,6 +86,11 @@ fn subject(format: Format) -> Subject {
         Format::Vscsi => {
             head_bytes = Head::Magic(40);
             &["vscsi1.bin", "vscsi2.bin"]
+        }
+        Format::Srt => {
+            // All of the header, so that records follow.
+            head_bytes = Head::Magic(SRT_HEADER_BYTES);
+            &["srt4.bin", "srt2.bin"]
         }
         Format::Recording => {
             head_bytes = Head::Magic(12);
