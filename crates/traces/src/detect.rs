@@ -233,7 +233,6 @@ fn looks_like_libcachesim(line: &[u8]) -> bool {
 /// Formats told by magic or first line that are met in the field but not read here.
 fn unsupported(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
-        [b'P', b'K', 3, 4, ..] => "a zip archive",
         [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
         _ if bytes.starts_with(b"fio version ") => "a fio iolog of an unknown version",
         _ => return None,

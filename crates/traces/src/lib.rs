@@ -32,6 +32,7 @@ mod msr;
 mod objects;
 mod options;
 mod partial_file;
+mod random_access;
 mod read_watch;
 mod reader;
 mod record;
@@ -51,6 +52,7 @@ mod text_trace;
 mod vscsi;
 mod web_log;
 mod write;
+mod zip_members;
 
 pub use block_rule::BlockRule;
 pub use characterise::{Capacity, Characterise, DirectionInfo, TraceInfo, characterise};

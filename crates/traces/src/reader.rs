@@ -216,14 +216,19 @@ impl TraceReader {
         options.check(format)?;
         let compression = input.compression().container();
         let is_text = format != Format::Recording && !format.has_binary_records();
-        if input.is_archive() && !is_text {
+        let archive = input.archive();
+        if let Some(archive) = archive.filter(|archive| !is_text && !archive.is_one_file()) {
             let reason = format!(
-                "the format {} is not read from a tar archive; accepted: the files, unpacked",
-                format.name()
+                "the format {} is not read from a {} archive; accepted: the files, unpacked",
+                format.name(),
+                archive.name()
             );
             return Err(TraceError::Format { path, reason });
         }
-        let archive = if input.is_archive() { "the files of a tar archive in " } else { "" };
+        let archive = match archive {
+            Some(archive) => format!("the files of a {} archive in ", archive.name()),
+            None => String::new(),
+        };
         let detected = format!("{} in {archive}{compression}: {why}", format.name());
         match format {
             Format::Recording => Self::of_recording(input, detected, options),

@@ -196,10 +196,7 @@ fn formats_that_cannot_be_told_are_refused() {
         message("fio version 4 iolog\n"),
         format!("t: this is a fio iolog of an unknown version, which is not read; {READABLE}")
     );
-    assert_eq!(
-        message("PK\x03\x04zip"),
-        format!("t: this is a zip archive, which is not read; {READABLE}")
-    );
+    assert!(message("PK\x03\x04zip").contains("the directory of the zip archive cannot be read"));
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod synthetic;
 mod tar;
 mod volumes;
 mod web_logs;
+mod zip;
 
 use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord, open};
 
