@@ -84,7 +84,8 @@ impl LineParser {
             | Format::Vscsi
             | Format::OracleGeneral
             | Format::Lcs
-            | Format::Srt => unreachable!("no text"),
+            | Format::Srt
+            | Format::Parquet => unreachable!("no text"),
         })
     }
 

@@ -13,7 +13,7 @@ use imbrex_traces::{
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::{fixture, tar, zip};
+use crate::{fixture, parquet, tar, zip};
 
 /// Runs of each format when nobody asks for more.
 const EVERYDAY_RUNS: u64 = 1000;
@@ -92,6 +92,10 @@ fn subject(format: Format) -> Subject {
             head_bytes = Head::Magic(SRT_HEADER_BYTES);
             &["srt4.bin", "srt2.bin"]
         }
+        Format::Parquet => {
+            head_bytes = Head::Magic(4);
+            &["foreign.parquet"]
+        }
         Format::Recording => {
             head_bytes = Head::Magic(12);
             &[]
@@ -107,6 +111,10 @@ fn subject(format: Format) -> Subject {
             good.push(tar::archive(&[packed]));
         }
         Format::Recording => good.push(recording()),
+        Format::Parquet => {
+            good.push(parquet::every_operation());
+            good.extend(parquet::plain_tables());
+        }
         Format::Lcs => good.extend(["lcs2.bin.gz", "lcs5.bin.gz"].map(unpacked)),
         _ => {}
     }
@@ -154,7 +162,9 @@ fn no_damage_makes_a_reader_panic() {
 #[test]
 #[ignore = "long: for the soak"]
 fn a_million_damaged_files_make_no_reader_panic() {
-    for (name, subject) in [("srt", subject(Format::Srt)), ("zip", zipped())] {
+    for (name, subject) in
+        [("srt", subject(Format::Srt)), ("parquet", subject(Format::Parquet)), ("zip", zipped())]
+    {
         play_all(name, &subject, 1_000_000);
     }
 }

@@ -14,6 +14,7 @@ mod fio;
 mod formats;
 mod fuzz;
 mod lru_curve;
+mod parquet;
 mod recording;
 mod sample_traces;
 mod samples;
