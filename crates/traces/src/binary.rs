@@ -7,6 +7,7 @@ use super::input::Input;
 use super::objects::{self, Objects};
 use super::options::{Format, ReadOptions};
 use super::record::TraceRecord;
+use super::srt::{self, Srt};
 use super::subsecond::{Feed, Spread};
 use super::tally::Tally;
 use super::text::Parsed;
@@ -16,6 +17,7 @@ use super::vscsi::Vscsi;
 pub(super) enum RecordParser {
     Vscsi(Vscsi),
     Objects(Objects),
+    Srt(Srt),
 }
 
 impl RecordParser {
@@ -61,23 +63,28 @@ impl RecordParser {
                 detected.push_str(&format!(", object ids are {}", id.name()));
                 Ok(Self::Objects(Objects::new(version, id)))
             }
+            Format::Srt => Ok(Self::Srt(Srt::of(input)?)),
             _ => unreachable!("no other format has plain records"),
         }
     }
 
     /// Bytes before the first record.
-    fn header_bytes(format: Format) -> usize {
-        match format {
-            Format::Lcs => objects::HEADER_BYTES,
+    fn header_bytes(&self, format: Format) -> usize {
+        match self {
+            Self::Objects(_) if format == Format::Lcs => objects::HEADER_BYTES,
+            Self::Srt(srt) => srt.header_bytes(),
             _ => 0,
         }
     }
 
-    fn record_bytes(&self) -> usize {
-        match self {
+    /// Bytes of the next record.
+    #[inline]
+    fn record_bytes(&self, records: &mut Records) -> Result<usize, TraceError> {
+        Ok(match self {
             Self::Vscsi(vscsi) => vscsi.record_bytes(),
             Self::Objects(objects) => objects.record_bytes(),
-        }
+            Self::Srt(_) => Srt::record_bytes(records.peek(srt::HEAD_BYTES)?),
+        })
     }
 
     #[inline]
@@ -85,6 +92,7 @@ impl RecordParser {
         match self {
             Self::Vscsi(vscsi) => vscsi.parse(record),
             Self::Objects(objects) => objects.parse(record),
+            Self::Srt(srt) => srt.parse(record),
         }
     }
 }
@@ -111,10 +119,10 @@ impl Binary {
         }
         let input = inputs.pop().expect("a trace has a file");
         let parser = RecordParser::new(format, &input, options, detected)?;
-        let header_bytes = RecordParser::header_bytes(format);
+        let header_bytes = parser.header_bytes(format);
         let spread = match parser {
             RecordParser::Objects(_) => Spread::of(options.subsecond, detected),
-            RecordParser::Vscsi(_) => None,
+            RecordParser::Vscsi(_) | RecordParser::Srt(_) => None,
         };
         let records = Records::new(input, header_bytes);
         Ok(Self::Records(records, parser, Feed::new(spread)))
@@ -130,7 +138,8 @@ impl Binary {
         match self {
             Self::Blktrace(blktrace) => blktrace.read(wanted, tally, batch),
             Self::Records(records, parser, feed) => feed.read(wanted, tally, batch, |tally| {
-                let Some(record) = records.next(parser.record_bytes())? else {
+                let length = parser.record_bytes(records)?;
+                let Some(record) = records.next(length)? else {
                     return Ok(None);
                 };
                 tally.counts.lines += 1;

@@ -1,4 +1,4 @@
-//! Records of a fixed size, cut off a file one after another, and the numbers in them.
+//! Binary records, cut off a file one after another, and the numbers in them.
 
 use super::TraceError;
 use super::input::Input;
@@ -54,6 +54,14 @@ impl Records {
         Ok(Some(&self.input.bytes()[..length]))
     }
 
+    /// The first bytes of the next record; fewer only at the end of the file.
+    #[inline]
+    pub(super) fn peek(&mut self, length: usize) -> Result<&[u8], TraceError> {
+        self.drop_taken();
+        let found = self.gather(length)?;
+        Ok(&self.input.bytes()[..found])
+    }
+
     /// Passes over bytes that belong to the record returned last; they must fit half a buffer.
     pub(super) fn skip(&mut self, length: usize) -> Result<(), TraceError> {
         self.drop_taken();
@@ -103,6 +111,12 @@ pub(super) fn u16_at(record: &[u8], at: usize) -> u16 {
 #[inline]
 pub(super) fn u32_at(record: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// As [`u32_at`], big-endian.
+#[inline]
+pub(super) fn u32_be_at(record: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(record[at..at + 4].try_into().expect("four bytes"))
 }
 
 /// As [`u16_at`].

@@ -1,4 +1,4 @@
-//! The column map of the generic CSV reader: which column holds what, in which unit.
+//! The column map of CSV and Parquet: which column holds what, in which unit.
 //!
 //! A map is a comma-separated list of `key=column:unit`, for example
 //! `time=2:us,op=3:scsi,len=4:bytes,off=5:sectors`. Columns count from 1, as libCacheSim counts them, or are named by the
@@ -8,7 +8,7 @@
 use super::TraceError;
 use imbrex_drives::toml_error::listed;
 
-const KEYS: &str = "time, op, off, len, dev, resp";
+const KEYS: &str = "time, op, off, len, dev, resp, fua";
 
 /// Unit of a time column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub(super) enum OperationCode {
     Scsi,
     /// `R`, `W`, `read`, `write`, in any case.
     Words,
+    /// The name of each operation that a trace may have, in lower case.
+    Names,
     /// One word for reads, one for writes, and optionally one for trims.
     Tokens { read: Vec<u8>, write: Vec<u8>, trim: Option<Vec<u8>> },
 }
@@ -83,12 +85,16 @@ pub(super) type Column = usize;
 /// Where everything is, with columns resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ColumnMap {
-    pub time: Option<(Column, TimeUnit)>,
+    /// Seconds where no unit is given, and the type of the column has none.
+    pub time: Option<(Column, Option<TimeUnit>)>,
     pub operation: Option<(Column, OperationCode)>,
     pub offset: (Column, u64),
     pub length: (Column, u64),
     pub device: Option<Column>,
-    pub response: Option<(Column, TimeUnit)>,
+    /// As the time.
+    pub response: Option<(Column, Option<TimeUnit>)>,
+    /// Forced unit access: 0 or 1.
+    pub fua: Option<Column>,
     /// One more than the highest column used.
     pub columns: usize,
 }
@@ -103,8 +109,8 @@ impl ColumnMap {
     /// Reads a map; `header` holds the names of the file's columns if its first line has them.
     pub(super) fn parse(map: &str, header: Option<&[&[u8]]>) -> Result<Self, TraceError> {
         let fail = |reason: String| TraceError::ColumnMap { map: map.to_owned(), reason };
-        let (mut time, mut operation, mut offset, mut length, mut device, mut response) =
-            (None, None, None, None, None, None);
+        let (mut time, mut operation, mut offset, mut length) = (None, None, None, None);
+        let (mut device, mut response, mut fua) = (None, None, None);
         let mut columns = 0;
         for entry in map.split(',').map(str::trim) {
             let (key, value) = entry.split_once('=').ok_or_else(|| {
@@ -114,13 +120,11 @@ impl ColumnMap {
                 value.split_once(':').map_or((value, None), |(column, unit)| (column, Some(unit)));
             let column = resolve(column, header).map_err(&fail)?;
             columns = columns.max(column + 1);
-            let time_unit = |default| unit.map_or(Ok(default), |unit| unit.parse().map_err(&fail));
+            let time_unit = || unit.map(|unit| unit.parse().map_err(&fail)).transpose();
             let size_unit =
                 |default| unit.map_or(Ok(default), |unit| size_unit(unit).map_err(&fail));
             let repeated = match key {
-                "time" | "time-col" => {
-                    time.replace((column, time_unit(TimeUnit::Seconds)?)).is_some()
-                }
+                "time" | "time-col" => time.replace((column, time_unit()?)).is_some(),
                 "op" | "op-col" => {
                     operation.replace((column, operation_code(unit).map_err(&fail)?)).is_some()
                 }
@@ -131,12 +135,13 @@ impl ColumnMap {
                     length.replace((column, size_unit(1)?)).is_some()
                 }
                 "dev" if unit.is_none() => device.replace(column).is_some(),
-                "dev" => {
+                "fua" if unit.is_none() => fua.replace(column).is_some(),
+                "dev" | "fua" => {
                     return Err(fail(format!(
-                        "{entry:?}: a device has no unit; accepted: dev=COLUMN"
+                        "{entry:?}: {key} has no unit; accepted: {key}=COLUMN"
                     )));
                 }
-                "resp" => response.replace((column, time_unit(TimeUnit::Seconds)?)).is_some(),
+                "resp" => response.replace((column, time_unit()?)).is_some(),
                 other => return Err(fail(format!("unknown key {other:?}; accepted: {KEYS}"))),
             };
             if repeated {
@@ -152,6 +157,7 @@ impl ColumnMap {
             operation,
             device,
             response,
+            fua,
             columns,
         })
     }
@@ -216,6 +222,7 @@ fn operation_code(unit: Option<&str>) -> Result<OperationCode, String> {
     match unit {
         None | Some("rw") => Ok(OperationCode::Words),
         Some("scsi") => Ok(OperationCode::Scsi),
+        Some("names") => Ok(OperationCode::Names),
         Some(words) => match words.split('|').collect::<Vec<_>>()[..] {
             [read, write] => {
                 Ok(OperationCode::Tokens { read: token(read), write: token(write), trim: None })
@@ -226,7 +233,7 @@ fn operation_code(unit: Option<&str>) -> Result<OperationCode, String> {
                 trim: Some(token(trim)),
             }),
             _ => Err(format!(
-                "unknown operation code {words:?}; accepted: scsi, rw, READ|WRITE or READ|WRITE|TRIM words"
+                "unknown operation code {words:?}; accepted: scsi, rw, names, READ|WRITE or READ|WRITE|TRIM words"
             )),
         },
     }

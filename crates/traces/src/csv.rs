@@ -1,6 +1,6 @@
 //! Generic CSV through a [column map](super::column_map), and SCSI operation codes.
 
-use super::column_map::{ColumnMap, OperationCode};
+use super::column_map::{ColumnMap, OperationCode, TimeUnit};
 use super::record::{TraceOperation, TraceRecord};
 use super::tally::SkipReason;
 use super::text::{
@@ -10,6 +10,8 @@ use super::text::{
 
 /// Columns beyond this one cannot be mapped.
 const COLUMNS_MAX: usize = 64;
+/// Unit of a time whose map says none.
+const UNIT: TimeUnit = TimeUnit::Seconds;
 
 /// A reader of delimited columns.
 pub(super) struct Csv {
@@ -60,12 +62,14 @@ impl Csv {
                 }
             },
         };
-        if length_bytes == 0 {
+        let fua = self.fua(fields)?;
+        if length_bytes == 0 && operation != TraceOperation::Flush {
             return Ok(Parsed::Skip(SkipReason::ZeroLength));
         }
         let mut record = TraceRecord::new(time_ns, operation, offset_bytes, length_bytes);
         record.device = device;
         record.response_ns = response_ns;
+        record.fua = fua;
         Ok(Parsed::Record(record))
     }
 
@@ -74,7 +78,7 @@ impl Csv {
         let Some((column, unit)) = self.map.time else {
             return Ok(0);
         };
-        decimal_ns(fields.at(column), unit.nanoseconds()).ok_or_else(|| {
+        decimal_ns(fields.at(column), unit.unwrap_or(UNIT).nanoseconds()).ok_or_else(|| {
             fields.problem(
                 column,
                 "time",
@@ -127,7 +131,7 @@ impl Csv {
         if field.is_empty() {
             return Ok(None);
         }
-        let response = decimal_ns(field, unit.nanoseconds()).ok_or_else(|| {
+        let response = decimal_ns(field, unit.unwrap_or(UNIT).nanoseconds()).ok_or_else(|| {
             fields.problem(
                 column,
                 "response",
@@ -136,6 +140,18 @@ impl Csv {
             )
         });
         response.map(Some)
+    }
+
+    #[inline]
+    fn fua(&self, fields: Fields<'_>) -> Result<bool, Box<LineProblem>> {
+        let Some(column) = self.map.fua else {
+            return Ok(false);
+        };
+        match fields.at(column) {
+            b"0" => Ok(false),
+            b"1" => Ok(true),
+            _ => Err(fields.problem(column, "fua", "no mark of forced unit access", "0 or 1")),
+        }
     }
 
     /// Cuts the columns the map needs; returns how many were found, at most those needed.
@@ -190,13 +206,17 @@ impl<'a> Fields<'a> {
     }
 }
 
-enum Refused {
+/// Why a value is no operation of a request.
+#[derive(Debug, Clone)]
+pub(super) enum Refused {
+    /// It is one that moves no data.
     Skip(SkipReason),
+    /// It is none that the map knows; what would be accepted.
     Unknown(String),
 }
 
 #[inline]
-fn operation(field: &[u8], code: &OperationCode) -> Result<TraceOperation, Refused> {
+pub(super) fn operation(field: &[u8], code: &OperationCode) -> Result<TraceOperation, Refused> {
     match code {
         OperationCode::Scsi => {
             let code = scsi_code(field).ok_or_else(|| {
@@ -206,6 +226,10 @@ fn operation(field: &[u8], code: &OperationCode) -> Result<TraceOperation, Refus
             })?;
             scsi_operation(code).ok_or(Refused::Skip(SkipReason::ScsiOpcode(code)))
         }
+        OperationCode::Names => TraceOperation::of_name(field).ok_or_else(|| {
+            let names = TraceOperation::ALL.map(TraceOperation::name);
+            Refused::Unknown(names.join(", "))
+        }),
         OperationCode::Words => {
             let is = |word: &[u8]| field.eq_ignore_ascii_case(word);
             if is(b"r") || is(b"read") {

@@ -7,8 +7,8 @@ use super::objects::{Evidence, looks_like_lcs, oracle_evidence};
 use super::text::{split, whole_number};
 use super::vscsi::Vscsi;
 use super::{
-    alibaba, arc, blkparse, csv, disksim, fio_reader, fiu, log_line, msr, recording, spc, systor,
-    tencent,
+    alibaba, arc, blkparse, csv, disksim, fio_reader, fiu, log_line, msr, parquet, recording, spc,
+    srt, systor, tencent,
 };
 
 /// Lines looked at.
@@ -22,8 +22,8 @@ pub(super) struct Detected {
 }
 
 const READABLE: &str = "MSR Cambridge CSV, SPC, libCacheSim CSV, DiskSim ASCII, ARC .lis, Alibaba, Tencent and SYSTOR '17 CSV, FIU, \
-                        fio iolog 2 and 3, an Imbrex \
-                        recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, web logs, or any \
+                        fio iolog 2 and 3, Parquet, an Imbrex \
+                        recording, binary blktrace, the text of blkparse, vscsi, oracleGeneral, LCS, SRT, web logs, or any \
                         delimited columns with --format csv --map";
 
 /// Judges by the first bytes, then by the shape of the first lines. Only a format that at least half of them have, and
@@ -40,6 +40,12 @@ pub(super) fn detect(path: &str, bytes: &[u8]) -> Result<Detected, TraceError> {
         return Ok(Detected {
             format: Format::Fio,
             why: "the first line names a version of an iolog",
+        });
+    }
+    if parquet::looks_like(bytes) {
+        return Ok(Detected {
+            format: Format::Parquet,
+            why: "the file starts with the magic of Parquet",
         });
     }
     if let Some(binary) = binary(bytes) {
@@ -103,6 +109,12 @@ fn binary(bytes: &[u8]) -> Option<Detected> {
         return Some(Detected {
             format: Format::Lcs,
             why: "the file starts with the magic of LCS",
+        });
+    }
+    if srt::looks_like(bytes) {
+        return Some(Detected {
+            format: Format::Srt,
+            why: "the file starts with the magic of SRT",
         });
     }
     // A text has no control character where a record has its version.
@@ -227,8 +239,6 @@ fn looks_like_libcachesim(line: &[u8]) -> bool {
 /// Formats told by magic or first line that are met in the field but not read here.
 fn unsupported(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
-        [b'P', b'K', 3, 4, ..] => "a zip archive",
-        [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
         _ if bytes.starts_with(b"fio version ") => "a fio iolog of an unknown version",
         _ => return None,
     })

@@ -110,6 +110,20 @@ pub enum TraceError {
         /// What the format wants.
         accepted: String,
     },
+    /// A row of a table has a value that is no part of a request.
+    #[error("{path}, row {row}, column {column}: {found}; accepted: {accepted}")]
+    Row {
+        /// File as the user named it.
+        path: String,
+        /// Row number, from 1.
+        row: u64,
+        /// Name of the column.
+        column: String,
+        /// What was found.
+        found: String,
+        /// What the map wants.
+        accepted: String,
+    },
     /// A column map that cannot be understood or does not fit the file.
     #[error("column map {map:?}: {reason}")]
     ColumnMap {
@@ -185,6 +199,7 @@ impl TraceError {
             | Self::Line { path, .. }
             | Self::Field { path, .. }
             | Self::BinaryRecord { path, .. }
+            | Self::Row { path, .. }
             | Self::Recording { path, .. }
             | Self::Stopped { path, .. }
             | Self::Recipe { path, .. } => Some(path),
@@ -209,6 +224,7 @@ impl TraceError {
             Self::Field { value, .. } => Some(value),
             Self::Line { found: value, .. }
             | Self::BinaryRecord { found: value, .. }
+            | Self::Row { found: value, .. }
             | Self::ColumnMap { map: value, .. }
             | Self::UnknownRecipe { name: value, .. } => Some(value),
             _ => None,

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest, Sha256};
 
 use super::TraceError;
+use super::random_access::RandomAccess;
 use super::read_watch::ReadWatch;
-use super::tar;
+use super::{tar, zip_members};
 
 /// Bytes read from the file at a time.
 const CHUNK_BYTES: usize = 256 * 1024;
-/// Decompressed bytes held for a format that is read twice, where the source cannot be opened once more.
+/// Decompressed bytes held for a format that is not read from start to end, where the source cannot be opened once more.
 const HELD_BYTES_MAX: usize = 256 << 20;
 /// Largest zstd window accepted, as a power of two: the format's own limit, which `zstd --long=31` uses.
 const ZSTD_WINDOW_LOG_MAX: u32 = 31;
@@ -50,20 +51,45 @@ impl Compression {
     }
 }
 
+/// An archive whose files are read one behind the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Archive {
+    Tar,
+    /// With so many files.
+    Zip(usize),
+}
+
+impl Archive {
+    /// What it is called, for messages.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Tar => "tar",
+            Self::Zip(_) => "zip",
+        }
+    }
+
+    /// Whether it is surely one file, whose bytes are then as they stand.
+    pub(super) fn is_one_file(self) -> bool {
+        self == Self::Zip(1)
+    }
+}
+
 /// The decompressed bytes of a trace, in a buffer that readers look into without copying.
 pub(super) struct Input {
     path: String,
     compression: Compression,
     source: Box<dyn Read + Send>,
     hash: Option<Arc<Mutex<Sha256>>>,
+    /// The hash where all bytes were read before.
+    read_before: Option<String>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     at_end: bool,
     /// The path names a file that can be opened once more.
     is_file: bool,
-    /// The bytes are those of the files of a tar archive.
-    is_archive: bool,
+    /// The bytes are those of the files of an archive.
+    archive: Option<Archive>,
 }
 
 impl Input {
@@ -84,9 +110,7 @@ impl Input {
             Some(watch) => Box::new(watch.watched(file)),
             None => Box::new(file),
         };
-        let mut input = Self::from_read(path, raw, hashed)?;
-        input.is_file = is_file;
-        Ok(input)
+        Self::new(path, raw, hashed, is_file)
     }
 
     /// The same over any byte source; `path` names it in messages.
@@ -94,6 +118,15 @@ impl Input {
         path: &str,
         raw: Box<dyn Read + Send>,
         hashed: bool,
+    ) -> Result<Self, TraceError> {
+        Self::new(path, raw, hashed, false)
+    }
+
+    fn new(
+        path: &str,
+        raw: Box<dyn Read + Send>,
+        hashed: bool,
+        is_file: bool,
     ) -> Result<Self, TraceError> {
         let hash = hashed.then(|| Arc::new(Mutex::new(Sha256::new())));
         let mut raw = Hashed { raw, hash: hash.clone() };
@@ -111,16 +144,19 @@ impl Input {
             compression,
             source,
             hash,
+            read_before: None,
             buffer: vec![0; CHUNK_BYTES],
             start: 0,
             end: 0,
             at_end: false,
-            is_file: false,
-            is_archive: false,
+            is_file,
+            archive: None,
         };
         while input.end < input.buffer.len() / 2 && input.fill(0)? {}
         if tar::looks_like(input.bytes()) {
-            input.unpack()?;
+            input.unpack_tar()?;
+        } else if zip_members::looks_like(input.bytes()) {
+            input = input.unpack_zip()?;
         }
         if input.end == 0 {
             return Err(TraceError::Empty { path: path.to_owned() });
@@ -129,18 +165,59 @@ impl Input {
     }
 
     /// Puts the files of a tar archive in its place; the buffer holds the start of the archive.
-    fn unpack(&mut self) -> Result<(), TraceError> {
+    fn unpack_tar(&mut self) -> Result<(), TraceError> {
         let start = Cursor::new(self.bytes().to_vec());
         let rest = std::mem::replace(&mut self.source, Box::new(io::empty()));
         self.source = Box::new(tar::Members::new(start.chain(rest)));
-        (self.start, self.end, self.at_end, self.is_archive) = (0, 0, false, true);
+        self.archive = Some(Archive::Tar);
+        self.begin()
+    }
+
+    /// The files of a zip archive in its place.
+    fn unpack_zip(mut self) -> Result<Self, TraceError> {
+        let archive = self.random_access()?;
+        let members = zip_members::Members::new(archive)
+            .map_err(|source| TraceError::Open { path: self.path.clone(), source })?;
+        self.archive = Some(Archive::Zip(members.files()));
+        self.source = Box::new(members);
+        self.begin()?;
+        Ok(self)
+    }
+
+    /// Fills the buffer from a new source.
+    fn begin(&mut self) -> Result<(), TraceError> {
+        (self.start, self.end, self.at_end) = (0, 0, false);
         while self.end < self.buffer.len() / 2 && self.fill(0)? {}
         Ok(())
     }
 
-    /// True when the bytes are those of the files of a tar archive.
-    pub(super) fn is_archive(&self) -> bool {
-        self.is_archive
+    /// The archive that the bytes are the files of.
+    pub(super) fn archive(&self) -> Option<Archive> {
+        self.archive
+    }
+
+    /// The bytes at any place. A file is opened once more; what can be read only once, or is compressed, is held in memory.
+    /// The input is at its end afterwards, and its hash is known if it has one.
+    ///
+    /// # Errors
+    /// What is held is too long, or the file cannot be read.
+    pub(super) fn random_access(&mut self) -> Result<RandomAccess, TraceError> {
+        let is_plain =
+            self.is_file && self.compression == Compression::None && self.archive.is_none();
+        if !is_plain {
+            let held = self.hold()?;
+            self.read_before = self.sha256();
+            return Ok(RandomAccess::of_bytes(held.into()));
+        }
+        if self.hash.is_some() {
+            self.consume(self.bytes().len());
+            while self.fill(0)? {
+                self.consume(self.bytes().len());
+            }
+            self.read_before = self.sha256();
+        }
+        let file = File::open(&self.path).and_then(RandomAccess::of_file);
+        file.map_err(|source| TraceError::Open { path: self.path.clone(), source })
     }
 
     /// This input at its start and another one like it, for a format that is read twice. A file is opened once more; what
@@ -153,28 +230,33 @@ impl Input {
             let again = Self::open(&self.path, false, None)?;
             return Ok((self, again));
         }
+        let held: Arc<[u8]> = self.hold()?.into();
+        let mut first =
+            Self::from_read(&self.path, Box::new(Cursor::new(Arc::clone(&held))), false)?;
+        (first.hash, first.read_before) = (self.hash, self.read_before);
+        first.archive = self.archive;
+        Ok((first, Self::from_read(&self.path, Box::new(Cursor::new(held)), false)?))
+    }
+
+    /// All bytes.
+    fn hold(&mut self) -> Result<Vec<u8>, TraceError> {
         let mut held = Vec::new();
         loop {
             held.extend_from_slice(self.bytes());
             self.consume(self.bytes().len());
             if held.len() > HELD_BYTES_MAX {
                 return Err(TraceError::Format {
-                    path: self.path,
+                    path: self.path.clone(),
                     reason: format!(
-                        "this format is read twice, and what is not a file is held in memory meanwhile, at most {HELD_BYTES_MAX} \
-                         bytes; accepted: the path of a file"
+                        "this format is not read from start to end, and what is no plain file is held in memory meanwhile, at \
+                         most {HELD_BYTES_MAX} bytes; accepted: the path of a file that is not packed"
                     ),
                 });
             }
             if !self.fill(0)? {
-                break;
+                return Ok(held);
             }
         }
-        let held: Arc<[u8]> = held.into();
-        let mut first =
-            Self::from_read(&self.path, Box::new(Cursor::new(Arc::clone(&held))), false)?;
-        (first.hash, first.is_archive) = (self.hash, self.is_archive);
-        Ok((first, Self::from_read(&self.path, Box::new(Cursor::new(held)), false)?))
     }
 
     pub(super) fn path(&self) -> &str {
@@ -238,7 +320,10 @@ impl Input {
 
     /// SHA-256 of the file as stored, in hex, once everything has been read; `None` before, or without hashing.
     pub(super) fn sha256(&self) -> Option<String> {
-        let hash = self.hash.as_ref().filter(|_| self.at_end)?;
+        if !self.at_end || self.read_before.is_some() {
+            return self.read_before.clone().filter(|_| self.at_end);
+        }
+        let hash = self.hash.as_ref()?;
         let digest = hash.lock().unwrap_or_else(PoisonError::into_inner).clone().finalize();
         Some(hex(&digest))
     }

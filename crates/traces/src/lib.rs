@@ -1,7 +1,7 @@
 //! Block traces: readers for the formats of the field, writers, characteristics and synthetic workloads.
 //!
 //! [`open`] recognises format and compression by content and returns a [`TraceReader`], an iterator of [`TraceRecord`]s
-//! that reads in constant memory. Offsets and times are exact: nothing passes through a float. Lines without a request are
+//! that reads in constant memory. Offsets and times are exact: nothing passes through a float that is none in the file. Lines without a request are
 //! counted by reason; a line that is damaged ends the reading with an error that names it.
 
 mod alibaba;
@@ -31,13 +31,16 @@ mod losses;
 mod msr;
 mod objects;
 mod options;
+mod parquet;
 mod partial_file;
+mod random_access;
 mod read_watch;
 mod reader;
 mod record;
 mod recording;
 mod recording_writer;
 mod spc;
+mod srt;
 mod stop_reading;
 mod subsecond;
 pub mod synthetic;
@@ -50,6 +53,7 @@ mod text_trace;
 mod vscsi;
 mod web_log;
 mod write;
+mod zip_members;
 
 pub use block_rule::BlockRule;
 pub use characterise::{Capacity, Characterise, DirectionInfo, TraceInfo, characterise};
@@ -60,8 +64,8 @@ pub use losses::{Loss, Losses};
 pub use options::{BlkEvent, Format, ObjectId, ReadOptions, parse_delimiter, parse_devices};
 pub use partial_file::PartialFile;
 pub use read_watch::ReadWatch;
-pub use reader::{Source, TraceReader, open, stored_sha256};
-pub use record::{SourceKind, TraceOperation, TraceRecord};
+pub use reader::{TraceReader, open, stored_sha256};
+pub use record::{Source, SourceKind, TraceOperation, TraceRecord};
 pub use recording::{RECORDING_VERSION, RecordingHeader};
 pub use recording_writer::RecordingWriter;
 pub use stop_reading::StopReading;

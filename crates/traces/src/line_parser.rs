@@ -83,7 +83,9 @@ impl LineParser {
             | Format::Blktrace
             | Format::Vscsi
             | Format::OracleGeneral
-            | Format::Lcs => unreachable!("no text"),
+            | Format::Lcs
+            | Format::Srt
+            | Format::Parquet => unreachable!("no text"),
         })
     }
 

@@ -135,6 +135,7 @@ impl WriteFormat {
                 Loss::Kind,
                 Loss::DeviceSize,
             ],
+            WriteFormat::Parquet => &[],
         }
     }
 
@@ -143,7 +144,7 @@ impl WriteFormat {
         match self {
             WriteFormat::Recording | WriteFormat::Fio => 1000,
             WriteFormat::Msr => 100,
-            WriteFormat::Spc => 1,
+            WriteFormat::Spc | WriteFormat::Parquet => 1,
         }
     }
 }

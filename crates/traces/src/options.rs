@@ -118,11 +118,15 @@ pub enum Format {
     OracleGeneral,
     /// libCacheSim's LCS, versions 1 to 8.
     Lcs,
+    /// SRT of HP Laboratories, records of version 1 to 4.
+    Srt,
+    /// Parquet, with a column map, that of the file or names that speak for themselves.
+    Parquet,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Msr,
         Self::Spc,
         Self::LibCacheSim,
@@ -142,6 +146,8 @@ impl Format {
         Self::Vscsi,
         Self::OracleGeneral,
         Self::Lcs,
+        Self::Srt,
+        Self::Parquet,
     ];
 
     /// Name on the command line.
@@ -166,12 +172,14 @@ impl Format {
             Self::Vscsi => "vscsi",
             Self::OracleGeneral => "oracle-general",
             Self::Lcs => "lcs",
+            Self::Srt => "srt",
+            Self::Parquet => "parquet",
         }
     }
 
     /// True of other people's binary formats.
     pub(super) fn has_binary_records(self) -> bool {
-        matches!(self, Self::Blktrace | Self::Vscsi | Self::OracleGeneral | Self::Lcs)
+        matches!(self, Self::Blktrace | Self::Vscsi | Self::OracleGeneral | Self::Lcs | Self::Srt)
     }
 }
 
@@ -193,7 +201,8 @@ impl std::str::FromStr for Format {
 pub struct ReadOptions {
     /// The format, instead of recognising it.
     pub format: Option<Format>,
-    /// Column map of [`Format::Csv`], for example `time=2:us,op=3:scsi,len=4:bytes,off=5:sectors`; implies that format.
+    /// Column map of [`Format::Csv`] and [`Format::Parquet`], for example `time=2:us,op=3:scsi,len=4:bytes,off=5:sectors`; what
+    /// is no Parquet file is then CSV.
     pub columns: Option<String>,
     /// Delimiter of [`Format::Csv`]; a comma by default, a space means any run of blanks.
     pub delimiter: Option<u8>,
@@ -306,7 +315,8 @@ impl ReadOptions {
 /// The formats that have a use for an option; `None` for one that all have.
 fn homes(option: &str) -> Option<&'static [Format]> {
     Some(match option {
-        "--map" | "--delimiter" => &[Format::Csv],
+        "--map" => &[Format::Csv, Format::Parquet],
+        "--delimiter" => &[Format::Csv],
         "--time-unit" => &[Format::DiskSim],
         "--page-bytes" => &[Format::Arc],
         "--subsecond" => &[Format::Tencent, Format::Clf, Format::OracleGeneral, Format::Lcs],

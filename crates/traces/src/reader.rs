@@ -10,7 +10,8 @@ use super::error::TraceError;
 use super::input::{Input, file_sha256, sha256_hex, sha256_of_files};
 use super::line_parser::LineParser;
 use super::options::{Format, ReadOptions};
-use super::record::{SourceKind, TraceRecord};
+use super::parquet::{self, ParquetTrace};
+use super::record::{Source, SourceKind, TraceRecord};
 use super::recording::Recording;
 use super::stop_reading::StopReading;
 use super::synthetic::{Recipe, SyntheticRecords};
@@ -21,17 +22,6 @@ use super::web_log::WebLog;
 
 /// Records read ahead by the iterator.
 const BATCH_RECORDS: usize = 1024;
-
-/// Where a workload comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// Captured, recorded or synthetic.
-    pub kind: SourceKind,
-    /// What it is, for people.
-    pub label: String,
-    /// Size of the device it was taken from, bytes, where the trace says.
-    pub device_bytes: Option<u64>,
-}
 
 /// Opens a trace: a file in any known format and compression, `-` for standard input, `synthetic:RECIPE[/SCALE]`, or the
 /// files of one blktrace. Those are `PATH.blktrace.N` or, if PATH ends in `.blktrace`, `PATH.N`, where no file is called PATH.
@@ -127,6 +117,7 @@ enum Body {
     Lines(Box<TextTrace>),
     Binary(Box<Binary>),
     Recording(Recording),
+    Parquet(Box<ParquetTrace>),
     Synthetic(SyntheticRecords, String),
 }
 
@@ -205,7 +196,8 @@ impl TraceReader {
 
     fn new(input: Input, options: &ReadOptions) -> Result<Self, TraceError> {
         let path = input.path().to_owned();
-        let asked = options.format.or(options.columns.is_some().then_some(Format::Csv));
+        let mapped = options.columns.is_some() && !parquet::looks_like(input.bytes());
+        let asked = options.format.or(mapped.then_some(Format::Csv));
         let (format, why) = match asked {
             Some(format) => (format, "as asked"),
             None => {
@@ -215,18 +207,25 @@ impl TraceReader {
         };
         options.check(format)?;
         let compression = input.compression().container();
-        let is_text = format != Format::Recording && !format.has_binary_records();
-        if input.is_archive() && !is_text {
+        let is_text =
+            !matches!(format, Format::Recording | Format::Parquet) && !format.has_binary_records();
+        let archive = input.archive();
+        if let Some(archive) = archive.filter(|archive| !is_text && !archive.is_one_file()) {
             let reason = format!(
-                "the format {} is not read from a tar archive; accepted: the files, unpacked",
-                format.name()
+                "the format {} is not read from a {} archive; accepted: the files, unpacked",
+                format.name(),
+                archive.name()
             );
             return Err(TraceError::Format { path, reason });
         }
-        let archive = if input.is_archive() { "the files of a tar archive in " } else { "" };
+        let archive = match archive {
+            Some(archive) => format!("the files of a {} archive in ", archive.name()),
+            None => String::new(),
+        };
         let detected = format!("{} in {archive}{compression}: {why}", format.name());
         match format {
             Format::Recording => Self::of_recording(input, detected, options),
+            Format::Parquet => Self::of_parquet(input, detected, options),
             _ if format.has_binary_records() => {
                 Self::of_binary(&path, vec![input], format, detected, options)
             }
@@ -254,6 +253,18 @@ impl TraceReader {
         };
         let has_times = header.has_times;
         let body = Body::Recording(recording);
+        Ok(Self::with_body(&path, body, detected, source, has_times, options))
+    }
+
+    fn of_parquet(
+        input: Input,
+        mut detected: String,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        let path = input.path().to_owned();
+        let (trace, source) = ParquetTrace::new(input, options, &mut detected)?;
+        let has_times = trace.has_times();
+        let body = Body::Parquet(Box::new(trace));
         Ok(Self::with_body(&path, body, detected, source, has_times, options))
     }
 
@@ -421,6 +432,7 @@ impl TraceReader {
             Body::Lines(lines) => lines.sha256(),
             Body::Binary(binary) => binary.sha256(),
             Body::Recording(recording) => recording.sha256(),
+            Body::Parquet(trace) => trace.sha256(),
             Body::Synthetic(_, sha256) => Some(sha256.clone()),
             Body::Derived(_) => None,
         }
@@ -435,6 +447,7 @@ impl TraceReader {
                 Body::Recording(recording) => {
                     recording.read(BATCH_RECORDS, &mut self.tally, batch).map(|()| batch.is_empty())
                 }
+                Body::Parquet(trace) => trace.read(BATCH_RECORDS, &mut self.tally, batch),
                 Body::Derived(records) => read_derived(&mut **records, &mut self.tally, batch),
                 Body::Synthetic(records, _) => {
                     batch.extend(

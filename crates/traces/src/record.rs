@@ -19,6 +19,14 @@ pub enum TraceOperation {
 }
 
 impl TraceOperation {
+    pub(super) const ALL: [Self; 5] =
+        [Self::Read, Self::Write, Self::WriteZeroes, Self::Trim, Self::Flush];
+
+    /// The operation of a name.
+    pub(super) fn of_name(name: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.name().as_bytes() == name)
+    }
+
     /// The name of the operation where it stands in text.
     pub fn name(self) -> &'static str {
         match self {
@@ -98,4 +106,15 @@ impl std::fmt::Display for SourceKind {
             Self::Synthetic => "synthetic",
         })
     }
+}
+
+/// Where a workload comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Captured, recorded or synthetic.
+    pub kind: SourceKind,
+    /// What it is, for people.
+    pub label: String,
+    /// Size of the device it was taken from, bytes, where the trace says.
+    pub device_bytes: Option<u64>,
 }

@@ -41,6 +41,8 @@ pub enum SkipReason {
     OtherEvent(char),
     /// A command that a program sent past the block layer.
     Passthrough,
+    /// A record that the tracer itself doubts.
+    Suspect,
     /// A command about zones, or a write to a place that the drive chooses.
     ZoneCommand,
     /// The request went to a device that was not selected.
@@ -67,6 +69,7 @@ impl fmt::Display for SkipReason {
             Self::Notify => f.write_str("notification"),
             Self::OtherEvent(letter) => write!(f, "event {letter}"),
             Self::Passthrough => f.write_str("passthrough command"),
+            Self::Suspect => f.write_str("suspect record"),
             Self::ZoneCommand => f.write_str("zone command"),
             Self::DeviceNotSelected => f.write_str("device not selected"),
             Self::NoTrailer => f.write_str("recording without trailer"),

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::error::TraceError;
 use super::fio_writer::FioWriter;
 use super::losses::Losses;
+use super::parquet::ParquetWriter;
 use super::partial_file::PartialFile;
 use super::reader::TraceReader;
 use super::record::{SourceKind, TraceRecord};
@@ -25,6 +26,8 @@ pub enum WriteFormat {
     Spc,
     /// fio iolog version 3, with a file for each device.
     Fio,
+    /// Parquet, which loses nothing.
+    Parquet,
 }
 
 impl std::str::FromStr for WriteFormat {
@@ -36,15 +39,16 @@ impl std::str::FromStr for WriteFormat {
             "msr" => Ok(Self::Msr),
             "spc" => Ok(Self::Spc),
             "fio" => Ok(Self::Fio),
-            other => {
-                Err(format!("unknown output format {other:?}; accepted: imbrex, msr, spc, fio"))
-            }
+            "parquet" => Ok(Self::Parquet),
+            other => Err(format!(
+                "unknown output format {other:?}; accepted: imbrex, msr, spc, fio, parquet"
+            )),
         }
     }
 }
 
 impl WriteFormat {
-    /// The format an output file's name asks for, compression suffix aside: `.imbrex`, `.csv`, `.spc`, `.iolog`.
+    /// The format an output file's name asks for, compression suffix aside: `.imbrex`, `.csv`, `.spc`, `.iolog`, `.parquet`.
     pub fn of_name(path: &str) -> Option<Self> {
         let (name, _) = split_compression(path);
         Some(match Path::new(name).extension()?.to_str()? {
@@ -52,6 +56,7 @@ impl WriteFormat {
             "csv" => Self::Msr,
             "spc" => Self::Spc,
             "iolog" | "fio" => Self::Fio,
+            "parquet" => Self::Parquet,
             _ => return None,
         })
     }
@@ -142,7 +147,7 @@ pub fn write(
 
 fn write_compressed(
     reader: TraceReader,
-    file: Box<dyn Write>,
+    file: Box<dyn Write + Send>,
     path: &str,
     options: &WriteOptions,
 ) -> Result<WriteSummary, TraceError> {
@@ -183,7 +188,7 @@ fn write_compressed(
 ///
 /// # Errors
 /// The input is damaged, or the output cannot be written.
-pub fn write_to<W: Write>(
+pub fn write_to<W: Write + Send>(
     reader: TraceReader,
     output: W,
     path: &str,
@@ -220,14 +225,15 @@ pub fn write_to<W: Write>(
     Ok((output, summary))
 }
 
-enum Sink<W: Write> {
+enum Sink<W: Write + Send> {
     Recording(RecordingWriter<W>),
     Msr { output: W, host: String },
     Spc(W),
     Fio(FioWriter<W>),
+    Parquet(Box<ParquetWriter<W>>),
 }
 
-impl<W: Write> Sink<W> {
+impl<W: Write + Send> Sink<W> {
     fn new(output: W, format: WriteFormat, header: &RecordingHeader) -> io::Result<Self> {
         Ok(match format {
             WriteFormat::Recording => Self::Recording(RecordingWriter::new(output, header)?),
@@ -245,6 +251,7 @@ impl<W: Write> Sink<W> {
             }
             WriteFormat::Spc => Self::Spc(output),
             WriteFormat::Fio => Self::Fio(FioWriter::new(output)?),
+            WriteFormat::Parquet => Self::Parquet(Box::new(ParquetWriter::new(output, header)?)),
         })
     }
 
@@ -255,6 +262,7 @@ impl<W: Write> Sink<W> {
             Self::Msr { output, host } => msr::write(output, host, record),
             Self::Spc(output) => spc::write(output, record),
             Self::Fio(writer) => writer.write(record),
+            Self::Parquet(writer) => writer.write(record),
         }
     }
 
@@ -263,6 +271,7 @@ impl<W: Write> Sink<W> {
             Self::Recording(writer) => writer.finish(),
             Self::Msr { output, .. } | Self::Spc(output) => Ok(output),
             Self::Fio(writer) => writer.finish(),
+            Self::Parquet(writer) => writer.finish(),
         }
     }
 }

@@ -12,7 +12,7 @@ pub struct ReadArgs {
     /// Trace format, when it is not recognised
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<String>,
-    /// Columns of a CSV trace, such as `time=2:us,op=3:scsi,len=4:bytes,off=5:sectors`
+    /// Columns of a CSV or Parquet trace, such as `time=2:us,op=3:scsi,len=4:bytes,off=5:sectors`
     #[arg(long, value_name = "MAP")]
     pub map: Option<String>,
     /// What separates the columns of a CSV trace: one character, a comma when absent; a space

@@ -55,7 +55,7 @@ pub struct InfoArgs {
 pub struct ConvertArgs {
     /// The trace
     pub input: String,
-    /// The file to write; its name says the format (.imbrex .csv .spc .iolog) and the compression
+    /// The file to write; its name says the format (.imbrex .csv .spc .iolog .parquet) and the compression
     /// (.gz .zst .xz .bz2)
     pub output: String,
     /// How to read it.

@@ -116,7 +116,7 @@ fn an_unknown_column() {
     assert_eq!(
         failure(&columns, "--trace t.csv --format csv --map off=a,length=b"),
         "column map \"off=a,length=b\": unknown key \"length\"; accepted: time, op, off, len, \
-         dev, resp"
+         dev, resp, fua"
     );
 }
 

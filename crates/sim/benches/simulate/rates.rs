@@ -26,6 +26,8 @@ const SEED: u64 = 1;
 const BLOCK_BYTES: u64 = 4096;
 /// Requests of the one-block trace.
 const ONE_BLOCK_REQUESTS: u64 = 10_000_000;
+/// Requests of the same in Parquet.
+const PARQUET_REQUESTS: u64 = 5_000_000;
 /// Blocks the looped trace is replayed for.
 const LOOPED_BLOCKS: u64 = 20_000_000;
 
@@ -66,14 +68,18 @@ pub fn print(wanted: &dyn Fn(&str) -> bool) {
     };
     let folder = std::env::temp_dir().join(format!("imbrex-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for the synthetic trace");
-    let one_block = || one_block_trace(&folder);
-    line("parser, one-block recording", &|| parse(&mut looped(&one_block(), ONE_BLOCK_REQUESTS)));
+    let recording = || one_block(&folder, "imbrex", "synthetic:one-block/2");
+    line("parser, one-block recording", &|| parse(&mut looped(&recording(), ONE_BLOCK_REQUESTS)));
+    line("parser, one-block in Parquet", &|| {
+        let path = one_block(&folder, "parquet", "synthetic:one-block/4");
+        parse(&mut looped(&path, PARQUET_REQUESTS))
+    });
     let (long, label) = long_trace();
     line(&format!("parser, {label}"), &|| parse(&mut looped(&long, LOOPED_BLOCKS)));
     line("router, one layer, no disk time", &|| router(4_000_000));
     line("lru, one-block recording", &|| {
         let settings = ["cache.capacity=32MiB", "translation.persistent_cache=64MiB"];
-        simulate("lru", &settings, &one_block(), ONE_BLOCK_REQUESTS)
+        simulate("lru", &settings, &recording(), ONE_BLOCK_REQUESTS)
     });
     for system in ["smr-only", "lru", "pore"] {
         line(&format!("{system}, {label}"), &|| simulate(system, &[], &long, LOOPED_BLOCKS));
@@ -85,13 +91,14 @@ pub fn print(wanted: &dyn Fn(&str) -> bool) {
     std::fs::remove_dir_all(&folder).expect("the folder of the synthetic trace");
 }
 
-/// The shipped recipe `one-block` as a recording, so that parsing is part of what is measured.
-fn one_block_trace(folder: &Path) -> String {
-    let path = folder.join("one-block.imbrex").display().to_string();
+/// The shipped recipe `one-block` as a file of a format, so that parsing is part of what is measured.
+fn one_block(folder: &Path, extension: &str, recipe: &str) -> String {
+    let path = folder.join(format!("one-block.{extension}")).display().to_string();
     if !Path::new(&path).exists() {
-        let reader = imbrex_traces::open("synthetic:one-block/2", &ReadOptions::default())
-            .expect("a shipped recipe");
-        let options = WriteOptions::from(WriteFormat::Recording);
+        let reader =
+            imbrex_traces::open(recipe, &ReadOptions::default()).expect("a shipped recipe");
+        let format = WriteFormat::of_name(&path).expect("the name of a format");
+        let options = WriteOptions::from(format);
         imbrex_traces::write(reader, &path, &options).expect("room for the synthetic trace");
     }
     path

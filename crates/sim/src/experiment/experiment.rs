@@ -148,7 +148,7 @@ pub struct WorkloadConfig {
     pub scale: Option<f64>,
     /// Trace format, when it is not recognised.
     pub format: Option<String>,
-    /// Columns of a CSV trace.
+    /// Columns of a CSV or Parquet trace.
     pub columns: Option<String>,
     /// Stop after this many records.
     pub limit: Option<u64>,

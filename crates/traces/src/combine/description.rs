@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::settings::Combination;
 use super::source::SourceConfig;
 use crate::error::TraceError;
-use crate::reader::{Source, open, stored_sha256};
-use crate::record::SourceKind;
+use crate::reader::{open, stored_sha256};
+use crate::record::{Source, SourceKind};
 use crate::synthetic::PATH_PREFIX;
 
 /// What a source of a combination is.

@@ -35,7 +35,7 @@ pub struct SourceConfig {
     pub stride: Option<Size>,
     /// The format, when it is not recognised.
     pub format: Option<String>,
-    /// Columns of a CSV trace.
+    /// Columns of a CSV or Parquet trace.
     #[serde(alias = "columns")]
     pub map: Option<String>,
     /// What separates the columns of a CSV trace.

@@ -391,3 +391,67 @@ fn damaged_lcs() {
         "t, record 1 at byte 8192: the size is 5549097750528; accepted: at most 2^40 bytes within the first 2^62"
     );
 }
+
+#[test]
+fn srt_of_two_versions() {
+    for (name, version) in [("srt2.bin", 2), ("srt4.bin", 4)] {
+        let (records, reader) = read_fixture(name, &ReadOptions::default());
+        assert_eq!(
+            records,
+            [
+                record(0, 0, Read, 1056 * 256, 4096, Some(19_687_000)),
+                // Sectors of this disk have 512 bytes.
+                record(30_183_718_000, 1, Write, 674_032 * 512, 8192, Some(36_899_000)),
+                // Earlier than the one before, and by another driver of the first disk.
+                record(30_183_718_000, 0, Read, 8 * 256, 1024, Some(500_000)),
+            ],
+            "version {version}"
+        );
+        assert_eq!(reader.skipped().to_string(), "zero length: 1, suspect record: 1");
+        assert_eq!((reader.counts().lines, reader.counts().time_inversions), (5, 1));
+        assert_eq!(reader.detected(), "srt in the file: the file starts with the magic of SRT");
+    }
+}
+
+#[test]
+fn what_is_not_known_of_srt_is_refused() {
+    let good = std::fs::read(fixture("srt4.bin")).unwrap();
+    let header = good.iter().position(|&byte| byte == 0x0c).unwrap() + 1;
+    let message = |at: usize, bytes: &[u8]| {
+        let mut damaged = good.clone();
+        damaged[at..at + bytes.len()].copy_from_slice(bytes);
+        read_bytes(&damaged, &ReadOptions::default()).unwrap_err().to_string()
+    };
+    let first = format!("t, record 1 at byte {header}: ");
+    assert_eq!(
+        message(header + 4, &[0, 7]),
+        format!("{first}the record has version 7; accepted: version 1 to 4, whose layout is known")
+    );
+    assert_eq!(
+        message(header + 6, &[0, 3]),
+        format!("{first}the record has kind 3; accepted: kind 1, a request, or 4, a suspect one")
+    );
+    for size in [52, 1 << 30] {
+        assert_eq!(
+            message(header, &u32::to_be_bytes(size)),
+            format!(
+                "{first}the record has {size} bytes; accepted: 56 bytes in version 4 and kind 1"
+            )
+        );
+    }
+    assert_eq!(
+        message(header + 32, &[8, 0, 1, 0]),
+        format!("{first}the device is 0x08000100, on disk 1; accepted: a disk of the header: 0, 2")
+    );
+    assert!(
+        message(header + 12, &[0xff; 4]).starts_with(&format!("{first}the time has 4294967295 us"))
+    );
+    assert_eq!(
+        message(header - 1, b" "),
+        "t: the header of SRT has no end within the first 128 KiB; accepted: a form feed behind its text"
+    );
+    let nameless = read_bytes(b"$$TR_IOREC-1.3\n\x0c", &ReadOptions::default());
+    assert!(nameless.unwrap_err().to_string().contains("names no disk with a sectorsize"));
+    let cut = read_bytes(&good[..good.len() - 3], &ReadOptions::default()).unwrap_err();
+    assert!(cut.to_string().contains("the file ends after 53 bytes of the record"), "{cut}");
+}

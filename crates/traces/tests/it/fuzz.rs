@@ -13,10 +13,12 @@ use imbrex_traces::{
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::{fixture, tar};
+use crate::{fixture, parquet, tar, zip};
 
 /// Runs of each format when nobody asks for more.
 const EVERYDAY_RUNS: u64 = 1000;
+/// Bytes of the header of the SRT fixtures.
+const SRT_HEADER_BYTES: usize = 314;
 const SEED: u64 = 0x0069_6d62_7265_7800;
 /// Random bytes behind the head of a format, and copies of a piece of a fixture, at most.
 const INSERTED_BYTES_MAX: usize = 300;
@@ -85,6 +87,15 @@ fn subject(format: Format) -> Subject {
             head_bytes = Head::Magic(40);
             &["vscsi1.bin", "vscsi2.bin"]
         }
+        Format::Srt => {
+            // All of the header, so that records follow.
+            head_bytes = Head::Magic(SRT_HEADER_BYTES);
+            &["srt4.bin", "srt2.bin"]
+        }
+        Format::Parquet => {
+            head_bytes = Head::Magic(4);
+            &["foreign.parquet"]
+        }
         Format::Recording => {
             head_bytes = Head::Magic(12);
             &[]
@@ -100,6 +111,10 @@ fn subject(format: Format) -> Subject {
             good.push(tar::archive(&[packed]));
         }
         Format::Recording => good.push(recording()),
+        Format::Parquet => {
+            good.push(parquet::every_operation());
+            good.extend(parquet::plain_tables());
+        }
         Format::Lcs => good.extend(["lcs2.bin.gz", "lcs5.bin.gz"].map(unpacked)),
         _ => {}
     }
@@ -122,6 +137,12 @@ fn recording() -> Vec<u8> {
     written.expect("memory takes every byte").0
 }
 
+/// Text traces in a zip archive.
+fn zipped() -> Subject {
+    let options = ReadOptions { format: Some(Format::Tencent), ..ReadOptions::default() };
+    Subject { good: vec![zip::days()], options, head_bytes: Head::Magic(4) }
+}
+
 #[test]
 fn no_damage_makes_a_reader_panic() {
     let runs = match std::env::var("IMBREX_FUZZ_RUNS") {
@@ -129,39 +150,50 @@ fn no_damage_makes_a_reader_panic() {
         Err(_) => EVERYDAY_RUNS,
     };
     let only = std::env::var("IMBREX_FUZZ_FORMAT").ok();
-    for format in Format::ALL {
-        if only.as_deref().is_some_and(|only| only != format.name()) {
-            continue;
+    let subjects = Format::ALL.into_iter().map(|format| (format.name(), subject(format)));
+    for (name, subject) in subjects.chain([("zip", zipped())]) {
+        if only.as_deref().is_none_or(|only| only == name) {
+            play_all(name, &subject, runs);
         }
-        let subject = subject(format);
-        for good in &subject.good {
-            let records = read(good, &subject.options);
-            assert!(
-                records.expect("a good trace") > 0,
-                "{} has no good trace with a request",
-                format.name()
-            );
-        }
-        let (mut accepted, mut refused) = (0, 0);
-        for run in 0..runs {
-            match play(format, &subject, run) {
-                Ok(_) => accepted += 1,
-                Err(_) => refused += 1,
-            }
-        }
-        eprintln!("{}: {runs} runs, {accepted} read, {refused} refused", format.name());
     }
 }
 
+/// What others decode for us, and records of a size of their own.
+#[test]
+#[ignore = "long: for the soak"]
+fn a_million_damaged_files_make_no_reader_panic() {
+    for (name, subject) in
+        [("srt", subject(Format::Srt)), ("parquet", subject(Format::Parquet)), ("zip", zipped())]
+    {
+        play_all(name, &subject, 1_000_000);
+    }
+}
+
+/// So many damaged traces of one kind.
+fn play_all(name: &str, subject: &Subject, runs: u64) {
+    for good in &subject.good {
+        let records = read(good, &subject.options);
+        assert!(records.expect("a good trace") > 0, "{name} has no good trace with a request");
+    }
+    let (mut accepted, mut refused) = (0, 0);
+    for run in 0..runs {
+        match play(name, subject, run) {
+            Ok(_) => accepted += 1,
+            Err(_) => refused += 1,
+        }
+    }
+    eprintln!("{name}: {runs} runs, {accepted} read, {refused} refused");
+}
+
 /// One damaged trace, read to its end or to its error.
-fn play(format: Format, subject: &Subject, run: u64) -> Result<u64, TraceError> {
-    let bytes = damaged(subject, &mut Random::of(format, run));
+fn play(name: &str, subject: &Subject, run: u64) -> Result<u64, TraceError> {
+    let bytes = damaged(subject, &mut Random::of(name, run));
     // Three times of four the reader is told the format; otherwise the detection sees the damage.
     let detected = ReadOptions::default();
     let options = if run % 4 == 3 { &detected } else { &subject.options };
     let outcome = catch_unwind(AssertUnwindSafe(|| read(&bytes, options)));
     outcome.unwrap_or_else(|_| {
-        panic!("{}, run {run}: the reader panics on \"{}\"", format.name(), bytes.escape_ascii())
+        panic!("{name}, run {run}: the reader panics on \"{}\"", bytes.escape_ascii())
     })
 }
 
@@ -205,9 +237,8 @@ fn checked(error: TraceError) -> TraceError {
 struct Random(Pcg64);
 
 impl Random {
-    fn of(format: Format, run: u64) -> Self {
-        let name =
-            format.name().bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+    fn of(name: &str, run: u64) -> Self {
+        let name = name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
         Self(Pcg64::seed_from_u64(SEED ^ (name << 32) ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 

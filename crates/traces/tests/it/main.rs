@@ -14,6 +14,7 @@ mod fio;
 mod formats;
 mod fuzz;
 mod lru_curve;
+mod parquet;
 mod recording;
 mod sample_traces;
 mod samples;
@@ -21,6 +22,7 @@ mod synthetic;
 mod tar;
 mod volumes;
 mod web_logs;
+mod zip;
 
 use imbrex_traces::{ReadOptions, TraceError, TraceOperation, TraceReader, TraceRecord, open};
 

@@ -110,3 +110,16 @@ fn arc_pages() {
     let p3 = info("arc_P3.lis.zst", &ReadOptions::default(), BlockRule::Touched).unwrap();
     assert_eq!((p3.requests, p3.read.bytes / 512), (238_578, 3_912_296));
 }
+
+#[test]
+fn hplajw_as_srt() {
+    let Some(found) =
+        info("hplajw_1992_1week.srt.zst", &ReadOptions::default(), BlockRule::Touched)
+    else {
+        return;
+    };
+    assert_eq!(found.requests, 44_519);
+    near(found.write_percent, 70.71, 2);
+    near(found.duration_s.unwrap(), 603_065.0, 0);
+    near(found.unique_bytes as f64 / 1e9, 0.0273, 4);
+}

@@ -27,8 +27,8 @@ pub fn run(command: &TraceCommand, caller: &Caller) -> Result<(), Failure> {
 fn format_of(output: &str) -> Result<WriteFormat, Failure> {
     Ok(WriteFormat::of_name(output).ok_or_else(|| {
         format!(
-            "{output}: the name of the output says its format; accepted: .imbrex, .csv, .spc or \
-             .iolog, with .gz, .zst, .xz or .bz2 behind it"
+            "{output}: the name of the output says its format; accepted: .imbrex, .csv, .spc, \
+             .iolog or .parquet, with .gz, .zst, .xz or .bz2 behind it"
         )
     })?)
 }
