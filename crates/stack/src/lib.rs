@@ -3,6 +3,7 @@
 //! Nothing here knows whether the disks are simulated or served, or where requests come from.
 
 mod areas;
+mod brought;
 mod collections;
 mod config;
 mod data_disk_table;
@@ -26,6 +27,7 @@ mod setting;
 mod text;
 
 pub use areas::{Footprint, lay_out};
+pub use brought::BroughtPolicies;
 pub use collections::CollectionObserver;
 pub use config::{ConfigError, NODES_MAX, StackConfig, compared, ready_made, stack_text};
 pub use describe::{Describe, DescribeNode};
@@ -33,7 +35,7 @@ pub use disk_parts::DiskPart;
 pub use drawn::DrawnStack;
 pub use drive_stack::library_drives;
 pub use kinds::{
-    CacheConfig, CacheKeys, DescribeDisk, Destage, DiskConfig, DiskMedia, Facts, Keeps, KindKeys,
+    BroughtConfig, CacheConfig, CacheKeys, DescribeDisk, Destage, DiskConfig, DiskMedia, Facts, Keeps, KindKeys,
     LogUse, NodeConfig, PersistentCacheConfig, Place, PolicyConfig, PoreConfig, PortNodes,
     SliceConfig, SpanConfig, TranslationFacts, Windows, WindowsBy, kinds, policy_key,
 };

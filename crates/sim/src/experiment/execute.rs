@@ -146,6 +146,10 @@ impl Work<'_> {
         };
         let mut words = vec![kind.to_string(), self.key()];
         if let Work::Run(task) = self {
+            if task.case.config.brought_names().next().is_some() {
+                // Nobody knows the code by its name.
+                return None;
+            }
             // They stand in what is told of a combined workload.
             words.push(format!("{:?}", task.case.parameters));
         }

@@ -54,6 +54,7 @@ pub use member_movement::MovementConfig;
 pub use movement_analysis::MovementAnalysis;
 pub use plot::{Across, LogAxes, Plot, PlotKind, PlotSeries};
 pub use reproduce::{Figure, figures, paper_name};
+pub use request_logs::RequestSink;
 pub use rounds::ROUNDS_MAX;
 pub use run::{Case, RunError, RunFiles, Task};
 pub use state_file::StateFileError;

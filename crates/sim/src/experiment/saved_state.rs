@@ -35,6 +35,13 @@ impl Task<'_> {
         let Some(file) = self.files.state.or(self.files.save_state) else {
             return Ok(None);
         };
+        if let Some(policy) = self.case.config.brought_names().next()
+            && self.files.save_state.is_some()
+        {
+            let system = &self.case.config.name;
+            let reason = format!("system `{system}`: the state of the policy \"{policy}\" cannot be saved");
+            return Err(StateFileError::NotSaved { reason }.into());
+        }
         let mut contents = Contents::default();
         let no_trace = || StateFileError::NoTrace { trace: self.workload.path.clone() };
         let mut trace = contents.of_workload(self.workload).ok_or_else(no_trace)?;

@@ -200,7 +200,11 @@ impl Experiment {
             is_of_no_node: &|key| self.movement_key(key).is_some(),
             nobody: "no stack of the experiment",
         };
-        let swept = sweep.stacks(&self.base_stacks()?, &self.settings(more)?)?;
+        let mut swept = sweep.stacks(&self.base_stacks()?, &self.settings(more)?)?;
+        for (config, _) in &mut swept {
+            config.bring(&self.brought)?;
+        }
+        self.brought.check_used(swept.iter().map(|(config, _)| config))?;
         let with_movement = |(config, point): (StackConfig, Point)| -> Result<_, ConfigError> {
             Ok(SweptStack { movement: self.movement_at(&point)?, config, point })
         };

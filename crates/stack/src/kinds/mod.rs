@@ -44,7 +44,7 @@ pub(super) use memory::check_medium;
 pub use memory_buffer::MemoryBufferConfig;
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
-pub use policies::{PolicyConfig, PoreConfig, policy_key};
+pub use policies::{BroughtConfig, PolicyConfig, PoreConfig, policy_key};
 pub use raid::{Raid4Config, Raid5Config};
 pub use raid1::Raid1Config;
 pub use raid4smr::Raid4SmrConfig;

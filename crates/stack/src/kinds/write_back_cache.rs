@@ -204,6 +204,10 @@ impl Node for CacheConfig {
         self.destage.0 == Destage::Cached
     }
 
+    fn refused_by_serving(&self) -> Option<String> {
+        Some(self.policy.brought()?.refused_by_serving(&self.name))
+    }
+
     fn owner_of(&self, key: &str) -> Option<&'static str> {
         owner_of(self.policy.policy().name(), key)
     }
@@ -236,6 +240,9 @@ impl Node for CacheConfig {
                 &"policy = \"opt\" knows what the host will ask for; accepted: in the cache at the \
                   top of the stack",
             ));
+        }
+        if let Some(policy) = self.policy.brought() {
+            policy.check(&self.name)?;
         }
         if let Some(share) = self.spare_share.filter(|share| !(0.0..=1.0).contains(share)) {
             return Err(wrong(
@@ -294,6 +301,10 @@ pub(super) fn build(
         destage_slots: u64::from(settings.destage_slots_max),
         of_policy: settings.policy.groups(),
         is_durable: settings.durability.is_some(),
+        brought: match &settings.policy {
+            PolicySettings::Brought(policy) => Some(policy.name.clone()),
+            _ => None,
+        },
     };
     let (layer, geometry) = Cache::new(settings, &flash.geometry, &backing.geometry)
         .map_err(|error| wrong(node, &error))?;
@@ -451,6 +462,8 @@ pub struct Facts {
     pub destage_slots: u64,
     /// Whether it keeps a journal.
     pub is_durable: bool,
+    /// Its policy, where a program brings it with it.
+    pub brought: Option<String>,
 }
 
 impl Reported for Facts {
@@ -477,6 +490,7 @@ impl Reported for Facts {
     fn tell(&self, run: &mut Run) {
         let others = run.cache.capacity_blocks.unwrap_or(0);
         run.cache.capacity_blocks = Some(others + self.capacity_blocks);
+        run.cache.brought_policies.extend(self.brought.clone());
     }
 }
 

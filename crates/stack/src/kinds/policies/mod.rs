@@ -1,6 +1,7 @@
 //! The eviction policies of a write-back cache, a file each: its keys, and its settings in the core.
 //! A key belongs to the policies whose file has it.
 
+mod brought;
 mod lru_band;
 mod most;
 mod opt;
@@ -9,6 +10,7 @@ mod ride;
 mod sac;
 pub(super) mod zone;
 
+pub use brought::BroughtConfig;
 pub use pore::PoreConfig;
 
 use super::has_key;
@@ -34,6 +36,8 @@ macro_rules! policies {
         pub enum PolicyConfig {
             /// One without keys.
             Plain(PlainPolicy),
+            /// One that a program brings with it.
+            Brought(BroughtConfig),
             $($(#[$doc])* $variant($keys)),*
         }
 
@@ -48,6 +52,9 @@ macro_rules! policies {
                 if let Some(policy) = word.and_then(PlainPolicy::of_word) {
                     return Ok(PolicyConfig::Plain(policy));
                 }
+                if let Some(policy) = word.and_then(BroughtConfig::of_word) {
+                    return Ok(PolicyConfig::Brought(policy));
+                }
                 match name {
                     $(Some(toml::Value::String(name)) if name == $name => {
                         Ok(PolicyConfig::$variant(<$keys as Keys>::read(keys)?))
@@ -60,6 +67,7 @@ macro_rules! policies {
             pub(super) fn policy(&self) -> &dyn PolicyKeys {
                 match self {
                     PolicyConfig::Plain(policy) => policy,
+                    PolicyConfig::Brought(policy) => policy,
                     $(PolicyConfig::$variant(keys) => keys),*
                 }
             }
@@ -70,6 +78,9 @@ macro_rules! policies {
                 match self {
                     PolicyConfig::Plain(policy) => {
                         Named { policy: policy.word(), keys: &NoKeys {} }.serialize(to)
+                    }
+                    PolicyConfig::Brought(policy) => {
+                        Named { policy: policy.name(), keys: &NoKeys {} }.serialize(to)
                     }
                     $(PolicyConfig::$variant(keys) => {
                         Named { policy: $name, keys }.serialize(to)
@@ -104,9 +115,27 @@ policies! {
 /// A policy as TOML and JSON have it: its name first.
 #[derive(Serialize)]
 struct Named<'a, T> {
-    policy: &'static str,
+    policy: &'a str,
     #[serde(flatten)]
     keys: &'a T,
+}
+
+impl PolicyConfig {
+    /// The policy, if a program brings it with it.
+    pub(crate) fn brought(&self) -> Option<&BroughtConfig> {
+        match self {
+            PolicyConfig::Brought(policy) => Some(policy),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn brought_mut(&mut self) -> Option<&mut BroughtConfig> {
+        match self {
+            PolicyConfig::Brought(policy) => Some(policy),
+            _ => None,
+        }
+    }
 }
 
 /// The keys of a policy that has none.
@@ -114,7 +143,7 @@ struct Named<'a, T> {
 struct NoKeys {}
 
 impl PolicyKeys for PlainPolicy {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.word()
     }
 
@@ -154,7 +183,7 @@ const POLICIES_ACCEPTED: &str = r#"`"lru"`, `"fifo"`, `"clock"`, `"sieve"`, `"s3
 /// What a policy says of itself.
 pub(super) trait PolicyKeys {
     /// Its name in TOML files.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Whether the cache is to be as large as what it caches, whatever its capacity.
     fn is_unbounded(&self) -> bool {
