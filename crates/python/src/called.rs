@@ -13,6 +13,9 @@ use std::time::Duration;
 /// How soon Ctrl-C is noticed.
 const NOTICED_WITHIN: Duration = Duration::from_millis(50);
 
+/// How long policies in Python may take to end when they are interrupted.
+const POLICIES_END_WITHIN: Duration = Duration::from_secs(2);
+
 /// What came of a command.
 #[pyclass(frozen, get_all, module = "imbrex._imbrex")]
 pub struct Answer {
@@ -83,7 +86,8 @@ pub fn answer(
     policies: Vec<(String, Py<PyAny>)>,
     wants_requests: bool,
 ) -> PyResult<Answer> {
-    let brought = Brought { policies: policy::brought(policies), wants_requests };
+    let (policies, policy_threads) = policy::brought(policies);
+    let brought = Brought { policies, wants_requests };
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, mut ended) = channel();
     let caller_stop = Arc::clone(&stop);
@@ -120,6 +124,13 @@ pub fn answer(
                 Err(error)
                     if error.is_instance_of::<PyKeyboardInterrupt>(py)
                         && !stop.swap(true, Ordering::Relaxed) => {}
+                Err(error) if !policy_threads.is_empty() => {
+                    policy_threads.interrupt(py)?;
+                    // The policies are over soon, and what comes of the command nobody wants.
+                    let answered = &mut ended;
+                    let _ = py.detach(move || answered.recv_timeout(POLICIES_END_WITHIN));
+                    return Err(error);
+                }
                 other => other?,
             },
             Err(RecvTimeoutError::Disconnected) => {

@@ -9,12 +9,13 @@ use imbrex_core::extent::Extent;
 use imbrex_core::units::Lba;
 use imbrex_stack::BroughtPolicies;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyRange;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The methods that a policy must have.
 const METHODS: [&str; 4] = ["on_insert", "on_access", "victims", "on_remove"];
@@ -91,12 +92,47 @@ fn range(py: Python<'_>, extent: Extent) -> PyResult<Bound<'_, PyRange>> {
     PyRange::new(py, extent.start.0 as isize, extent.end().0 as isize)
 }
 
-/// The policies of a call, each under its name.
-pub fn brought(policies: Vec<(String, Py<PyAny>)>) -> BroughtPolicies {
-    BroughtPolicies::new(policies.into_iter().map(|(name, make)| {
-        let maker: Arc<dyn MakePolicy> = Arc::new(Maker { name: name.clone(), make });
+/// The threads on which policies work, by the numbers that Python has for them.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyThreads {
+    numbers: Arc<Mutex<BTreeSet<u64>>>,
+}
+
+impl PolicyThreads {
+    fn add_this(&self, py: Python<'_>) -> PyResult<()> {
+        let number = py.import("threading")?.call_method0("get_ident")?.extract()?;
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
+        Ok(())
+    }
+
+    /// Whether a policy was made.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Has policies that are at work raise `KeyboardInterrupt`. Python cannot end well while a thread goes on in it.
+    pub fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
+        let numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let ctypes = py.import("ctypes")?;
+        let raise = ctypes.getattr("pythonapi")?.getattr("PyThreadState_SetAsyncExc")?;
+        let what = ctypes.call_method1("py_object", (py.get_type::<PyKeyboardInterrupt>(),))?;
+        for number in numbers {
+            // A thread that is not in Python has no such number there, and hears nothing.
+            raise.call1((ctypes.call_method1("c_ulong", (number,))?, &what))?;
+        }
+        Ok(())
+    }
+}
+
+/// The policies of a call, each under its name, and the threads on which they will work.
+pub fn brought(policies: Vec<(String, Py<PyAny>)>) -> (BroughtPolicies, PolicyThreads) {
+    let threads = PolicyThreads::default();
+    let policies = policies.into_iter().map(|(name, make)| {
+        let threads = threads.clone();
+        let maker: Arc<dyn MakePolicy> = Arc::new(Maker { name: name.clone(), make, threads });
         (name, maker)
-    }))
+    });
+    (BroughtPolicies::new(policies), threads)
 }
 
 /// Why a policy cannot go on.
@@ -132,13 +168,14 @@ struct Maker {
     name: String,
     /// A class, or anything else that is called with a [`Cache`] and gives a policy.
     make: Py<PyAny>,
+    threads: PolicyThreads,
 }
 
 impl MakePolicy for Maker {
     fn make(&self, cache: &CacheToFill) -> Result<Box<dyn PolicyCode>, BroughtFailure> {
         attached(&self.name, |py| {
             let cache = Cache { cache: cache.clone() };
-            let made = self.make.bind(py).call1((cache,));
+            let made = self.threads.add_this(py).and_then(|()| self.make.bind(py).call1((cache,)));
             let made = made.map_err(|error| raised(py, &self.name, "", error))?;
             let code: Box<dyn PolicyCode> = Box::new(Code::new(self.name.clone(), &made)?);
             Ok(code)
