@@ -228,7 +228,8 @@ impl Code {
         let needed = |name: &str| {
             let lacks = || {
                 let methods = METHODS.join(", ");
-                let words = format!("{} has no method {name}; accepted: one with {methods}", shown(object));
+                let words =
+                    format!("{} has no method {name}; accepted: one with {methods}", shown(object));
                 PolicyFailure::of(&policy, &words, None)
             };
             method(name).map(Bound::unbind).ok_or_else(lacks)

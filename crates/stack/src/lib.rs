@@ -27,15 +27,17 @@ mod setting;
 mod text;
 
 pub use areas::{Footprint, lay_out};
-pub use brought::BroughtPolicies;
+pub use brought::{BroughtName, BroughtPolicies};
 pub use collections::CollectionObserver;
-pub use config::{ConfigError, NODES_MAX, StackConfig, compared, ready_made, stack_text};
+pub use config::{
+    ConfigError, NODES_MAX, StackConfig, check_brought, compared, ready_made, stack_text,
+};
 pub use describe::{Describe, DescribeNode};
 pub use disk_parts::DiskPart;
 pub use drawn::DrawnStack;
 pub use drive_stack::library_drives;
 pub use kinds::{
-    BroughtConfig, CacheConfig, CacheKeys, DescribeDisk, Destage, DiskConfig, DiskMedia, Facts, Keeps, KindKeys,
+    CacheConfig, CacheKeys, DescribeDisk, Destage, DiskConfig, DiskMedia, Facts, Keeps, KindKeys,
     LogUse, NodeConfig, PersistentCacheConfig, Place, PolicyConfig, PoreConfig, PortNodes,
     SliceConfig, SpanConfig, TranslationFacts, Windows, WindowsBy, kinds, policy_key,
 };

@@ -16,7 +16,7 @@ use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::{ReplayMode, Report, TableStyle};
 use imbrex_serve::signals::STOPPED_EXIT_STATUS;
 use imbrex_sim::experiment::{BaseStack, Batch, Case, RequestSink, RunFiles, parameters};
-use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
+use imbrex_stack::{StackConfig, WindowsBy, check_brought, check_series, compared};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -49,7 +49,7 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     for (config, _) in &mut swept {
         config.bring(caller.policies()).map_err(usage)?;
     }
-    caller.policies().check_used(swept.iter().map(|(config, _)| config)).map_err(usage)?;
+    check_brought(caller.policies(), swept.iter().map(|(config, _)| config)).map_err(usage)?;
     if workload.is_stream() && swept.len() > 1 {
         return Err(usage(format!(
             "--trace -: standard input can be read once, and {} systems are to be compared: give a \
@@ -209,9 +209,9 @@ fn check_requests(args: &CompareArgs, caller: &Caller) -> Result<(), Failure> {
         ("--resume", args.resume),
     ];
     match options.into_iter().find(|(_, is_given)| *is_given && caller.wants_requests()) {
-        Some((option, _)) => Err(usage(format!(
-            "log_requests with {option}; accepted: one of them"
-        ))),
+        Some((option, _)) => {
+            Err(usage(format!("log_requests with {option}; accepted: one of them")))
+        }
         None => Ok(()),
     }
 }

@@ -162,7 +162,9 @@ impl Brought {
         }
         match self.chosen.is_empty() {
             false => Ok(()),
-            true => Err(format!("there is none; accepted: some of the {cached} blocks in the cache")),
+            true => {
+                Err(format!("there is none; accepted: some of the {cached} blocks in the cache"))
+            }
         }
     }
 }

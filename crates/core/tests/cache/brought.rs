@@ -83,9 +83,7 @@ fn one_that_fails_ends_what_it_is_asked_for_and_says_why() {
         (Wrong::NoVictim, of_victims("there is none; accepted: some of the 3 blocks in the cache")),
         (
             Wrong::NotCached,
-            of_victims(
-                "block 1099511627776 is not in the cache; accepted: some of the 3 that are",
-            ),
+            of_victims("block 1099511627776 is not in the cache; accepted: some of the 3 that are"),
         ),
         (Wrong::Twice, of_victims("block 2 is there twice; accepted: each once")),
     ];
@@ -97,8 +95,7 @@ fn one_that_fails_ends_what_it_is_asked_for_and_says_why() {
 #[test]
 fn it_cannot_be_durable() {
     let durability = Some(DurabilitySettings::default());
-    let settings =
-        CacheSettings { durability, ..settings(3, 2, CacheMode::ReadWrite, outside()) };
+    let settings = CacheSettings { durability, ..settings(3, 2, CacheMode::ReadWrite, outside()) };
     let error = cache(settings).map(drop).expect_err("it was built");
     assert!(error.to_string().contains("policy test:lru in a durable cache"), "{error}");
 }

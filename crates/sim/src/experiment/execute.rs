@@ -146,7 +146,7 @@ impl Work<'_> {
         };
         let mut words = vec![kind.to_string(), self.key()];
         if let Work::Run(task) = self {
-            if task.case.config.brought_names().next().is_some() {
+            if task.case.config.brought_policies().next().is_some() {
                 // Nobody knows the code by its name.
                 return None;
             }

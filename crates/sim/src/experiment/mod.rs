@@ -18,6 +18,7 @@ mod identity;
 mod index_page;
 mod kept;
 mod known;
+mod logged;
 mod member_movement;
 mod movement_analysis;
 mod plot;

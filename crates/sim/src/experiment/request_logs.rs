@@ -1,12 +1,10 @@
 //! The logs of the requests of several runs: one file, which is whole or not there, or one table.
 
-use super::run::{RunError, Task};
-use crate::replay::{Replayer, RequestLog};
 use imbrex_report::{RequestRow, RequestTable};
-use imbrex_traces::{PartialFile, TraceError, TraceRecord};
+use imbrex_traces::PartialFile;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Where requests are logged.
@@ -24,47 +22,6 @@ impl RequestSink<'_> {
         if let RequestSink::Table(table) = self {
             table.lock().unwrap_or_else(PoisonError::into_inner).append(rows);
         }
-    }
-}
-
-impl RunError {
-    /// That a log of requests cannot be written.
-    pub(super) fn of_log(log: Option<RequestSink<'_>>, error: io::Error) -> RunError {
-        let path = match log {
-            Some(RequestSink::File(path)) => path.to_path_buf(),
-            Some(RequestSink::Table(_)) | None => PathBuf::new(),
-        };
-        RunError::RequestLog { path, error }
-    }
-}
-
-impl Task<'_> {
-    /// Has a row for each request from now on, if anybody wants that.
-    pub(super) fn begin_log<I>(&self, replayer: &mut Replayer<I>) -> Result<(), RunError>
-    where
-        I: Iterator<Item = Result<TraceRecord, TraceError>>,
-    {
-        let label = imbrex_report::label(&self.case.config.name, &self.case.parameters);
-        let log = match self.files.request_log {
-            None => return Ok(()),
-            Some(RequestSink::Table(_)) => Ok(RequestLog::in_memory(&label)),
-            Some(RequestSink::File(path)) => RequestLog::create(path, &label),
-        };
-        replayer.log_to(log.map_err(|error| RunError::of_log(self.files.request_log, error))?);
-        Ok(())
-    }
-
-    /// Writes the rows that are not written yet.
-    pub(super) fn end_log<I>(&self, replayer: &mut Replayer<I>) -> Result<(), RunError>
-    where
-        I: Iterator<Item = Result<TraceRecord, TraceError>>,
-    {
-        let ended = replayer.take_log().map_or(Ok(None), RequestLog::finish);
-        let rows = ended.map_err(|error| RunError::of_log(self.files.request_log, error))?;
-        if let (Some(sink), Some(rows)) = (self.files.request_log, rows) {
-            sink.append(&rows);
-        }
-        Ok(())
     }
 }
 
@@ -114,7 +71,8 @@ impl<'a> RequestLogs<'a> {
                 for part in self.parts {
                     // Each is let go when it is in the whole.
                     if let Part::Table(rows) = part {
-                        self.whole.append(&rows.into_inner().unwrap_or_else(PoisonError::into_inner));
+                        self.whole
+                            .append(&rows.into_inner().unwrap_or_else(PoisonError::into_inner));
                     }
                 }
                 Ok(())

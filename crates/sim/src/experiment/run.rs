@@ -12,8 +12,7 @@ use super::state_file::StateFileError;
 use super::workload::{Until, Workload};
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{
-    Cut, Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow,
-    Windows,
+    Cut, Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
 };
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};

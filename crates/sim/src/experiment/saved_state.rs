@@ -35,11 +35,14 @@ impl Task<'_> {
         let Some(file) = self.files.state.or(self.files.save_state) else {
             return Ok(None);
         };
-        if let Some(policy) = self.case.config.brought_names().next()
+        if let Some(policy) = self.case.config.brought_policies().next()
             && self.files.save_state.is_some()
         {
             let system = &self.case.config.name;
-            let reason = format!("system `{system}`: the state of the policy \"{policy}\" cannot be saved");
+            let reason = format!(
+                "system `{system}`: the state of the policy \"{}\" cannot be saved",
+                policy.as_str()
+            );
             return Err(StateFileError::NotSaved { reason }.into());
         }
         let mut contents = Contents::default();

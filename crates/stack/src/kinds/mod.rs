@@ -44,7 +44,7 @@ pub(super) use memory::check_medium;
 pub use memory_buffer::MemoryBufferConfig;
 pub use persistent_cache::{Facts as TranslationFacts, LogUse};
 pub use persistent_cache_config::PersistentCacheConfig;
-pub use policies::{BroughtConfig, PolicyConfig, PoreConfig, policy_key};
+pub use policies::{PolicyConfig, PoreConfig, policy_key};
 pub use raid::{Raid4Config, Raid5Config};
 pub use raid1::Raid1Config;
 pub use raid4smr::Raid4SmrConfig;
@@ -61,6 +61,7 @@ pub use stripe::StripeConfig;
 pub use write_back_cache::{CacheConfig, CacheKeys, Destage};
 
 use super::areas::Footprint;
+use super::brought::BroughtName;
 use super::config::{ConfigError, StackConfig};
 use super::durability::JournalKeys;
 use super::options::BuildOptions;
@@ -553,6 +554,11 @@ pub(super) trait Node {
 
     /// The policy to which a key belongs that this node would have under that policy alone.
     fn owner_of(&self, _key: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// Its policy, if a program brings that with it.
+    fn brought_policy(&self) -> Option<&BroughtName> {
         None
     }
 

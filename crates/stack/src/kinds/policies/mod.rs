@@ -1,7 +1,6 @@
 //! The eviction policies of a write-back cache, a file each: its keys, and its settings in the core.
 //! A key belongs to the policies whose file has it.
 
-mod brought;
 mod lru_band;
 mod most;
 mod opt;
@@ -10,13 +9,13 @@ mod ride;
 mod sac;
 pub(super) mod zone;
 
-pub use brought::BroughtConfig;
 pub use pore::PoreConfig;
 
 use super::has_key;
 use super::wrong;
+use crate::brought::BroughtName;
 use crate::config::ConfigError;
-use imbrex_core::cache::{PlainPolicy, PolicySettings};
+use imbrex_core::cache::{BroughtPolicy, PlainPolicy, PolicySettings};
 use imbrex_core::disk::LogSize;
 use imbrex_core::units::{BlockCount, Lba};
 use imbrex_core::words::Words;
@@ -37,7 +36,7 @@ macro_rules! policies {
             /// One without keys.
             Plain(PlainPolicy),
             /// One that a program brings with it.
-            Brought(BroughtConfig),
+            Brought(BroughtName),
             $($(#[$doc])* $variant($keys)),*
         }
 
@@ -52,8 +51,8 @@ macro_rules! policies {
                 if let Some(policy) = word.and_then(PlainPolicy::of_word) {
                     return Ok(PolicyConfig::Plain(policy));
                 }
-                if let Some(policy) = word.and_then(BroughtConfig::of_word) {
-                    return Ok(PolicyConfig::Brought(policy));
+                if let Some(name) = word.and_then(BroughtName::of_word) {
+                    return Ok(PolicyConfig::Brought(name));
                 }
                 match name {
                     $(Some(toml::Value::String(name)) if name == $name => {
@@ -67,7 +66,7 @@ macro_rules! policies {
             pub(super) fn policy(&self) -> &dyn PolicyKeys {
                 match self {
                     PolicyConfig::Plain(policy) => policy,
-                    PolicyConfig::Brought(policy) => policy,
+                    PolicyConfig::Brought(name) => name,
                     $(PolicyConfig::$variant(keys) => keys),*
                 }
             }
@@ -79,8 +78,8 @@ macro_rules! policies {
                     PolicyConfig::Plain(policy) => {
                         Named { policy: policy.word(), keys: &NoKeys {} }.serialize(to)
                     }
-                    PolicyConfig::Brought(policy) => {
-                        Named { policy: policy.name(), keys: &NoKeys {} }.serialize(to)
+                    PolicyConfig::Brought(name) => {
+                        Named { policy: name.as_str(), keys: &NoKeys {} }.serialize(to)
                     }
                     $(PolicyConfig::$variant(keys) => {
                         Named { policy: $name, keys }.serialize(to)
@@ -121,18 +120,10 @@ struct Named<'a, T> {
 }
 
 impl PolicyConfig {
-    /// The policy, if a program brings it with it.
-    pub(crate) fn brought(&self) -> Option<&BroughtConfig> {
+    /// The name of the policy, if a program brings it with it.
+    pub(super) fn brought(&self) -> Option<&BroughtName> {
         match self {
-            PolicyConfig::Brought(policy) => Some(policy),
-            _ => None,
-        }
-    }
-
-    /// The same, to be changed.
-    pub(crate) fn brought_mut(&mut self) -> Option<&mut BroughtConfig> {
-        match self {
-            PolicyConfig::Brought(policy) => Some(policy),
+            PolicyConfig::Brought(name) => Some(name),
             _ => None,
         }
     }
@@ -153,6 +144,17 @@ impl PolicyKeys for PlainPolicy {
 
     fn settings(&self, _: &PolicyGiven<'_>) -> Result<PolicySettings, ConfigError> {
         Ok(PolicySettings::Plain(*self))
+    }
+}
+
+impl PolicyKeys for BroughtName {
+    fn name(&self) -> &str {
+        self.as_str()
+    }
+
+    fn settings(&self, given: &PolicyGiven<'_>) -> Result<PolicySettings, ConfigError> {
+        let policy = given.brought.expect("a cache is planned with what was brought");
+        Ok(PolicySettings::Brought(policy.clone()))
     }
 }
 
@@ -212,6 +214,8 @@ pub(super) struct PolicyGiven<'a> {
     pub mean_band: Option<BlockCount>,
     /// The future, where it is known.
     pub lookups: Option<&'a [Lba]>,
+    /// The policy that a program brings with it, where the cache has such a one.
+    pub brought: Option<&'a BroughtPolicy>,
 }
 
 /// A number of dirty blocks that leave together.
