@@ -203,11 +203,7 @@ fn check_state(args: &CompareArgs, systems: usize) -> Result<(), Failure> {
 
 /// Finds options beside which a program cannot want a row for each request, as a shell cannot log them.
 fn check_requests(args: &CompareArgs, caller: &Caller) -> Result<(), Failure> {
-    let options = [
-        ("--untimed", args.untimed),
-        ("--print-experiment", args.print_experiment),
-        ("--resume", args.resume),
-    ];
+    let options = [("--untimed", args.untimed), ("--resume", args.resume)];
     match options.into_iter().find(|(_, is_given)| *is_given && caller.wants_requests()) {
         Some((option, _)) => {
             Err(usage(format!("log_requests with {option}; accepted: one of them")))
