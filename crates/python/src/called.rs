@@ -125,6 +125,7 @@ pub fn answer(
                     if error.is_instance_of::<PyKeyboardInterrupt>(py)
                         && !stop.swap(true, Ordering::Relaxed) => {}
                 Err(error) if !policy_threads.is_empty() => {
+                    stop.store(true, Ordering::Relaxed);
                     policy_threads.interrupt(py)?;
                     // The policies are over soon, and what comes of the command nobody wants.
                     let answered = &mut ended;

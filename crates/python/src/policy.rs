@@ -15,7 +15,7 @@ use pyo3::types::PyRange;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The methods that a policy must have.
 const METHODS: [&str; 4] = ["on_insert", "on_access", "victims", "on_remove"];
@@ -92,6 +92,10 @@ fn range(py: Python<'_>, extent: Extent) -> PyResult<Bound<'_, PyRange>> {
     PyRange::new(py, extent.start.0 as isize, extent.end().0 as isize)
 }
 
+fn lock<T: ?Sized>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The threads on which policies work, by the numbers that Python has for them.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyThreads {
@@ -101,18 +105,18 @@ pub struct PolicyThreads {
 impl PolicyThreads {
     fn add_this(&self, py: Python<'_>) -> PyResult<()> {
         let number = py.import("threading")?.call_method0("get_ident")?.extract()?;
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
+        lock(&self.numbers).insert(number);
         Ok(())
     }
 
     /// Whether a policy was made.
     pub fn is_empty(&self) -> bool {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        lock(&self.numbers).is_empty()
     }
 
     /// Has policies that are at work raise `KeyboardInterrupt`. Python cannot end well while a thread goes on in it.
     pub fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
-        let numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let numbers = lock(&self.numbers).clone();
         let ctypes = py.import("ctypes")?;
         let raise = ctypes.getattr("pythonapi")?.getattr("PyThreadState_SetAsyncExc")?;
         let what = ctypes.call_method1("py_object", (py.get_type::<PyKeyboardInterrupt>(),))?;
@@ -180,6 +184,16 @@ impl MakePolicy for Maker {
             let code: Box<dyn PolicyCode> = Box::new(Code::new(self.name.clone(), &made)?);
             Ok(code)
         })
+    }
+
+    /// What Python knows of a thread is made once for a run. Each call would make it anew, which takes longer than most
+    /// policies do.
+    fn surround(&self, run: &mut (dyn FnMut() + Send)) {
+        let attached = Python::try_attach(|py| py.detach(|| run()));
+        if attached.is_none() {
+            // No policy is asked for anything then.
+            run();
+        }
     }
 }
 

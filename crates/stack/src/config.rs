@@ -227,6 +227,17 @@ impl StackConfig {
         Ok(())
     }
 
+    /// Makes a run of the stack as the code wants it that was brought to it.
+    pub fn surround<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
+        let policy = self.brought_policies().find_map(|name| self.brought.get(name).ok());
+        let Some(policy) = policy else {
+            return run();
+        };
+        let (mut run, mut made) = (Some(run), None);
+        policy.maker.surround(&mut || made = run.take().map(|run| run()));
+        made.expect("the run was made")
+    }
+
     /// The policies of its caches that a program brings with it.
     pub fn brought_policies(&self) -> impl Iterator<Item = &BroughtName> {
         self.node.iter().filter_map(|node| node.node().brought_policy())

@@ -46,6 +46,11 @@ pub trait MakePolicy: fmt::Debug + Send + Sync {
     /// # Errors
     /// When the code that makes it fails.
     fn make(&self, cache: &CacheToFill) -> Result<Box<dyn PolicyCode>, BroughtFailure>;
+
+    /// Makes a run in which caches have such policies: the code may want something to hold on the thread meanwhile.
+    fn surround(&self, run: &mut (dyn FnMut() + Send)) {
+        run();
+    }
 }
 
 /// What a policy may know of the cache that it is for.

@@ -168,7 +168,10 @@ impl Work<'_> {
 
     fn make(&self, footprints: &Footprints, stop: &AtomicBool) -> Result<Done, RunError> {
         Ok(match self {
-            Work::Run(task) => Done::Run(Box::new(task.run(footprints, stop)?)),
+            Work::Run(task) => {
+                let run = task.case.config.surround(|| task.run(footprints, stop));
+                Done::Run(Box::new(run?))
+            }
             Work::Look(look) => Done::Look(look.take(stop)?),
         })
     }
