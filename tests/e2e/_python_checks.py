@@ -281,7 +281,7 @@ def lru():
     """The LRU of docs/python.md."""
     [block] = [block for block in blocks((ROOT / "docs" / "python.md").read_text()) if "class Lru" in block]
     seen = {"imbrex": imbrex}
-    exec(block.split("\n\n\n")[0], seen)
+    exec(block.partition("\n\n\ntried = ")[0], seen)
     return seen["Lru"]
 
 

@@ -180,7 +180,7 @@ pub fn policy_key() -> Key {
     }
 }
 
-const POLICIES_ACCEPTED: &str = r#"`"lru"`, `"fifo"`, `"clock"`, `"sieve"`, `"s3-fifo"`, `"2q"`, `"arc"`: [well-known ones](systems/policies.md); `"lru-band"`: with the least recently used its whole band, needs bands below; `"most"`, `"sac"`: [rivals that know bands](systems/policies.md#rivals-that-know-bands); `"pore"`; [`"ride"`](systems/ride.md): dirty blocks where the rewrite of their band is already paid for; as bounds, `"unlimited"`: none, the cache is as large as what it caches, and `"opt"`: the one used again last, known from the trace"#;
+const POLICIES_ACCEPTED: &str = r#"`"lru"`, `"fifo"`, `"clock"`, `"sieve"`, `"s3-fifo"`, `"2q"`, `"arc"`: [well-known ones](systems/policies.md); `"lru-band"`: with the least recently used its whole band, needs bands below; `"most"`, `"sac"`: [rivals that know bands](systems/policies.md#rivals-that-know-bands); `"pore"`; [`"ride"`](systems/ride.md): dirty blocks where the rewrite of their band is already paid for; as bounds, `"unlimited"`: none, the cache is as large as what it caches, and `"opt"`: the one used again last, known from the trace; `"python:NAME"`: [a class in Python](python.md#a-policy-of-your-own), in simulations alone"#;
 
 /// What a policy says of itself.
 pub(super) trait PolicyKeys {
