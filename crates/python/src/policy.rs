@@ -3,7 +3,7 @@
 //! Runs are made on threads that are no threads of Python, several at a time. So each call attaches its thread for as
 //! long as it lasts, and nothing of a simulation waits for another one meanwhile.
 
-use imbrex_core::cache::{AccessKind, CacheToFill, MakePolicy, PolicyCode};
+use imbrex_core::cache::{AccessKind, BroughtPolicy, CacheToFill, PolicyCall, PolicyCode};
 use imbrex_core::error::BroughtFailure;
 use imbrex_core::extent::Extent;
 use imbrex_core::units::Lba;
@@ -132,9 +132,9 @@ impl PolicyThreads {
 pub fn brought(policies: Vec<(String, Py<PyAny>)>) -> (BroughtPolicies, PolicyThreads) {
     let threads = PolicyThreads::default();
     let policies = policies.into_iter().map(|(name, make)| {
-        let threads = threads.clone();
-        let maker: Arc<dyn MakePolicy> = Arc::new(Maker { name: name.clone(), make, threads });
-        (name, maker)
+        let maker = Maker { name: name.clone(), make, threads: threads.clone() };
+        let make = Arc::new(move |cache: &CacheToFill| maker.make(cache));
+        BroughtPolicy { name, make, surround: Arc::new(surround) }
     });
     (BroughtPolicies::new(policies), threads)
 }
@@ -175,25 +175,26 @@ struct Maker {
     threads: PolicyThreads,
 }
 
-impl MakePolicy for Maker {
-    fn make(&self, cache: &CacheToFill) -> Result<Box<dyn PolicyCode>, BroughtFailure> {
+impl Maker {
+    fn make(&self, cache: &CacheToFill) -> Result<PolicyCode, BroughtFailure> {
         attached(&self.name, |py| {
             let cache = Cache { cache: cache.clone() };
             let made = self.threads.add_this(py).and_then(|()| self.make.bind(py).call1((cache,)));
             let made = made.map_err(|error| raised(py, &self.name, "", error))?;
-            let code: Box<dyn PolicyCode> = Box::new(Code::new(self.name.clone(), &made)?);
-            Ok(code)
+            let code = Code::new(self.name.clone(), &made)?;
+            let hear: PolicyCode = Box::new(move |call| code.hear(call));
+            Ok(hear)
         })
     }
+}
 
-    /// What Python knows of a thread is made once for a run. Each call would make it anew, which takes longer than most
-    /// policies do.
-    fn surround(&self, run: &mut (dyn FnMut() + Send)) {
-        let attached = Python::try_attach(|py| py.detach(|| run()));
-        if attached.is_none() {
-            // No policy is asked for anything then.
-            run();
-        }
+/// Makes a run. What Python knows of a thread is made once for it: each call would make it anew, which takes longer than
+/// most policies do.
+fn surround(run: &mut (dyn FnMut() + Send)) {
+    let attached = Python::try_attach(|py| py.detach(&mut *run));
+    if attached.is_none() {
+        // No policy is asked for anything then.
+        run();
     }
 }
 
@@ -291,23 +292,28 @@ impl Code {
         }
         Ok(())
     }
-}
 
-impl PolicyCode for Code {
-    fn before_insert(&mut self, lba: Lba) -> Result<(), BroughtFailure> {
-        let method = self.before_insert.as_ref();
-        method.map_or(Ok(()), |method| self.call(method, "before_insert", (lba.0,)))
+    /// Calls the method for which a call is.
+    fn hear(&self, call: PolicyCall<'_>) -> Result<(), BroughtFailure> {
+        let is_write = |kind| kind == AccessKind::Write;
+        match call {
+            PolicyCall::BeforeInsert(lba) => match &self.before_insert {
+                Some(method) => self.call(method, "before_insert", (lba.0,)),
+                None => Ok(()),
+            },
+            PolicyCall::Insert(lba, kind) => {
+                self.call(&self.on_insert, "on_insert", (lba.0, is_write(kind)))
+            }
+            PolicyCall::Access(lba, kind) => {
+                self.call(&self.on_access, "on_access", (lba.0, is_write(kind)))
+            }
+            PolicyCall::WriteAround(extent) => self.write_around(extent),
+            PolicyCall::Victims(victims) => self.choose(victims),
+            PolicyCall::Remove(lba) => self.call(&self.on_remove, "on_remove", (lba.0,)),
+        }
     }
 
-    fn on_insert(&mut self, lba: Lba, kind: AccessKind) -> Result<(), BroughtFailure> {
-        self.call(&self.on_insert, "on_insert", (lba.0, kind == AccessKind::Write))
-    }
-
-    fn on_access(&mut self, lba: Lba, kind: AccessKind) -> Result<(), BroughtFailure> {
-        self.call(&self.on_access, "on_access", (lba.0, kind == AccessKind::Write))
-    }
-
-    fn on_write_around(&mut self, extent: Extent) -> Result<(), BroughtFailure> {
+    fn write_around(&self, extent: Extent) -> Result<(), BroughtFailure> {
         let Some(method) = &self.on_write_around else {
             return Ok(());
         };
@@ -317,15 +323,11 @@ impl PolicyCode for Code {
         })
     }
 
-    fn victims(&mut self, victims: &mut Vec<Lba>) -> Result<(), BroughtFailure> {
+    fn choose(&self, victims: &mut Vec<Lba>) -> Result<(), BroughtFailure> {
         attached(&self.policy, |py| {
             let found = self.victims.bind(py).call0();
             let found = found.map_err(|error| raised(py, &self.policy, "victims", error))?;
             self.take_victims(&found, victims)
         })
-    }
-
-    fn on_remove(&mut self, lba: Lba) -> Result<(), BroughtFailure> {
-        self.call(&self.on_remove, "on_remove", (lba.0,))
     }
 }

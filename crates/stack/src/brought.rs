@@ -1,8 +1,7 @@
 //! Policies that a program brings with it to the stacks that it simulates, by the names that stacks have for them.
 
-use imbrex_core::cache::{BroughtPolicy, MakePolicy};
+use imbrex_core::cache::BroughtPolicy;
 use imbrex_drives::toml_error::listed;
-use std::sync::Arc;
 
 /// What is between the kind of code and its name. No policy of Imbrex has it.
 const SEPARATOR: char = ':';
@@ -33,9 +32,8 @@ pub struct BroughtPolicies {
 
 impl BroughtPolicies {
     /// These by their names, which have a colon.
-    pub fn new(policies: impl IntoIterator<Item = (String, Arc<dyn MakePolicy>)>) -> Self {
-        let brought = policies.into_iter().map(|(name, maker)| BroughtPolicy { name, maker });
-        Self { policies: brought.collect() }
+    pub fn new(policies: impl IntoIterator<Item = BroughtPolicy>) -> Self {
+        Self { policies: policies.into_iter().collect() }
     }
 
     /// The policy of a name, or what to say when there is none.

@@ -234,7 +234,7 @@ impl StackConfig {
             return run();
         };
         let (mut run, mut made) = (Some(run), None);
-        policy.maker.surround(&mut || made = run.take().map(|run| run()));
+        (policy.surround)(&mut || made = run.take().map(|run| run()));
         made.expect("the run was made")
     }
 

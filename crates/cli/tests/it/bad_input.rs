@@ -160,7 +160,7 @@ fn a_policy_in_python_is_refused_in_a_shell() {
                         name; accepted: a policy of imbrex, or in Python one of `policies`";
     let compare = ["compare", "--trace", "t.csv", "--systems", "lru"];
     refused(&[&compare[..], &set].concat(), 2, brought_none);
-    let create = ["create", "image", "--stack", "lru", "--size", "1GiB"];
+    let create = ["create", "lru", "--data", "image", "--size", "1GiB"];
     let cannot_be_served = "node `cache`: policy = \"python:mine\" cannot be served: it is there to be tried in \
                             simulations; accepted: a policy of imbrex";
     refused(&[&create[..], &set].concat(), 1, cannot_be_served);

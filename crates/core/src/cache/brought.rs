@@ -21,37 +21,40 @@ use core::fmt;
 /// The settings of a cache see to it.
 const NEVER_DURABLE: &str = "a policy that was brought cannot be durable";
 
+/// The code of the policy of one cache: it hears a call, or fails.
+pub type PolicyCode = Box<dyn FnMut(PolicyCall<'_>) -> Result<(), BroughtFailure>>;
+
+/// Makes the code of the policy of an empty cache, or fails.
+pub type MakePolicy = dyn Fn(&CacheToFill) -> Result<PolicyCode, BroughtFailure> + Send + Sync;
+
+/// Makes a run in which caches have policies: their code may want something to hold on the thread meanwhile.
+pub type Surround = dyn Fn(&mut (dyn FnMut() + Send)) + Send + Sync;
+
 /// A policy that a program brings with it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct BroughtPolicy {
     /// Its name in stacks.
     pub name: String,
     /// Makes one for each cache.
-    pub maker: Arc<dyn MakePolicy>,
+    pub make: Arc<MakePolicy>,
+    /// Makes the runs of caches that have it.
+    pub surround: Arc<Surround>,
+}
+
+impl fmt::Debug for BroughtPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BroughtPolicy").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// What makes policies is no value: two are the same when they are one.
 impl PartialEq for BroughtPolicy {
     fn eq(&self, other: &BroughtPolicy) -> bool {
-        self.name == other.name && Arc::ptr_eq(&self.maker, &other.maker)
+        self.name == other.name && Arc::ptr_eq(&self.make, &other.make)
     }
 }
 
 impl Eq for BroughtPolicy {}
-
-/// Makes the policy of each cache that is built.
-pub trait MakePolicy: fmt::Debug + Send + Sync {
-    /// The policy of an empty cache.
-    ///
-    /// # Errors
-    /// When the code that makes it fails.
-    fn make(&self, cache: &CacheToFill) -> Result<Box<dyn PolicyCode>, BroughtFailure>;
-
-    /// Makes a run in which caches have such policies: the code may want something to hold on the thread meanwhile.
-    fn surround(&self, run: &mut (dyn FnMut() + Send)) {
-        run();
-    }
-}
 
 /// What a policy may know of the cache that it is for.
 #[derive(Clone, Debug)]
@@ -62,43 +65,21 @@ pub struct CacheToFill {
     pub backing: Geometry,
 }
 
-/// [`EvictionPolicy`] as code outside this crate has it: by addresses, and it may fail.
-pub trait PolicyCode {
-    /// As [`EvictionPolicy::before_insert`].
-    ///
-    /// # Errors
-    /// When the code fails.
-    fn before_insert(&mut self, lba: Lba) -> Result<(), BroughtFailure>;
-
-    /// As [`EvictionPolicy::on_insert`].
-    ///
-    /// # Errors
-    /// When the code fails.
-    fn on_insert(&mut self, lba: Lba, kind: AccessKind) -> Result<(), BroughtFailure>;
-
-    /// As [`EvictionPolicy::on_access`].
-    ///
-    /// # Errors
-    /// When the code fails.
-    fn on_access(&mut self, lba: Lba, kind: AccessKind) -> Result<(), BroughtFailure>;
-
-    /// As [`EvictionPolicy::on_write_around`].
-    ///
-    /// # Errors
-    /// When the code fails.
-    fn on_write_around(&mut self, extent: Extent) -> Result<(), BroughtFailure>;
-
-    /// As [`EvictionPolicy::victims`].
-    ///
-    /// # Errors
-    /// When the code fails, or gives no addresses.
-    fn victims(&mut self, victims: &mut Vec<Lba>) -> Result<(), BroughtFailure>;
-
-    /// As [`EvictionPolicy::on_remove`].
-    ///
-    /// # Errors
-    /// When the code fails.
-    fn on_remove(&mut self, lba: Lba) -> Result<(), BroughtFailure>;
+/// A call of a method of [`EvictionPolicy`], as code outside this crate hears it: by the addresses of blocks.
+#[derive(Debug)]
+pub enum PolicyCall<'a> {
+    /// [`EvictionPolicy::before_insert`].
+    BeforeInsert(Lba),
+    /// [`EvictionPolicy::on_insert`].
+    Insert(Lba, AccessKind),
+    /// [`EvictionPolicy::on_access`].
+    Access(Lba, AccessKind),
+    /// [`EvictionPolicy::on_write_around`].
+    WriteAround(Extent),
+    /// [`EvictionPolicy::victims`], which appends blocks.
+    Victims(&'a mut Vec<Lba>),
+    /// [`EvictionPolicy::on_remove`].
+    Remove(Lba),
 }
 
 /// What a policy has chosen that cannot leave.
@@ -121,7 +102,7 @@ impl core::error::Error for WrongVictims {}
 pub(super) struct Brought {
     name: String,
     /// The code, or why it is not asked any more.
-    code: Result<Box<dyn PolicyCode>, BroughtFailure>,
+    code: Result<PolicyCode, BroughtFailure>,
     /// By entry; what is not cached has its last address.
     lbas: Vec<Lba>,
     /// The cached blocks.
@@ -134,17 +115,17 @@ impl Brought {
     pub(super) fn new(policy: &BroughtPolicy, cache: &CacheToFill) -> Brought {
         Brought {
             name: policy.name.clone(),
-            code: policy.maker.make(cache),
+            code: (policy.make)(cache),
             lbas: Vec::new(),
             entries: BTreeMap::new(),
             chosen: Vec::new(),
         }
     }
 
-    /// Asks the code, unless it has failed before.
-    fn ask(&mut self, ask: impl FnOnce(&mut dyn PolicyCode) -> Result<(), BroughtFailure>) {
+    /// Calls the code, unless it has failed before.
+    fn call(&mut self, call: PolicyCall<'_>) {
         if let Ok(code) = &mut self.code
-            && let Err(failure) = ask(&mut **code)
+            && let Err(failure) = code(call)
         {
             self.code = Err(failure);
         }
@@ -176,7 +157,7 @@ impl Brought {
 
 impl EvictionPolicy for Brought {
     fn before_insert(&mut self, lba: Lba) {
-        self.ask(|code| code.before_insert(lba));
+        self.call(PolicyCall::BeforeInsert(lba));
     }
 
     fn on_insert(&mut self, entry: u32, lba: Lba, kind: AccessKind, _: &mut PolicyEvents) {
@@ -186,22 +167,22 @@ impl EvictionPolicy for Brought {
         }
         self.lbas[index] = lba;
         self.entries.insert(lba, entry);
-        self.ask(|code| code.on_insert(lba, kind));
+        self.call(PolicyCall::Insert(lba, kind));
     }
 
     fn on_access(&mut self, entry: u32, kind: AccessKind, _: &mut PolicyEvents) {
         let lba = self.lbas[entry as usize];
-        self.ask(|code| code.on_access(lba, kind));
+        self.call(PolicyCall::Access(lba, kind));
     }
 
     fn on_write_around(&mut self, extent: Extent, _: &mut PolicyEvents) {
-        self.ask(|code| code.on_write_around(extent));
+        self.call(PolicyCall::WriteAround(extent));
     }
 
     fn victims(&mut self, victims: &mut Vec<u32>, _: &mut PolicyEvents) {
         let (mut chosen, from) = (core::mem::take(&mut self.chosen), victims.len());
         chosen.clear();
-        self.ask(|code| code.victims(&mut chosen));
+        self.call(PolicyCall::Victims(&mut chosen));
         self.chosen = chosen;
         if self.code.is_ok()
             && let Err(words) = self.take_chosen(victims)
@@ -218,7 +199,7 @@ impl EvictionPolicy for Brought {
     fn on_remove(&mut self, entry: u32) {
         let lba = self.lbas[entry as usize];
         self.entries.remove(&lba);
-        self.ask(|code| code.on_remove(lba));
+        self.call(PolicyCall::Remove(lba));
     }
 
     fn failure(&self) -> Option<BroughtFailure> {

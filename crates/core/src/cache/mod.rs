@@ -48,7 +48,7 @@ mod zone_lru;
 mod zone_ranking;
 mod zones;
 
-pub use brought::{BroughtPolicy, CacheToFill, MakePolicy, PolicyCode};
+pub use brought::{BroughtPolicy, CacheToFill, MakePolicy, PolicyCall, PolicyCode, Surround};
 pub use durable::codec;
 pub use opt::next_uses;
 pub use plain::PlainPolicy;

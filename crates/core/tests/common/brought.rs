@@ -1,22 +1,12 @@
 //! A policy that comes from outside: LRU, by addresses alone.
 
-use imbrex_core::cache::{
-    AccessKind, BroughtPolicy, CacheToFill, MakePolicy, PolicyCode, PolicySettings,
-};
+use imbrex_core::cache::{BroughtPolicy, CacheToFill, PolicyCall, PolicyCode, PolicySettings};
 use imbrex_core::error::BroughtFailure;
-use imbrex_core::extent::Extent;
 use imbrex_core::units::Lba;
 use std::sync::Arc;
 
 /// The name of the policy.
 pub const NAME: &str = "test:lru";
-
-/// Makes it, and says what goes wrong when victims are wanted for so many times.
-#[derive(Debug)]
-pub struct OutsideLru {
-    pub fails_at: u64,
-    pub with: Wrong,
-}
 
 /// What can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +31,21 @@ impl std::fmt::Display for Outside {
 
 impl std::error::Error for Outside {}
 
-/// The settings of such a policy, which goes wrong when victims are wanted for the `fails_at`th time.
+/// Such a policy, which goes wrong when victims are wanted for the `fails_at`th time.
+pub fn outside(fails_at: u64, with: Wrong) -> BroughtPolicy {
+    let make = move |_: &CacheToFill| -> Result<PolicyCode, BroughtFailure> {
+        let mut code = Code { order: vec![], asked: 0, fails_at, with };
+        match with {
+            Wrong::NoCode => Err(Arc::new(Outside)),
+            _ => Ok(Box::new(move |call| code.hear(call))),
+        }
+    };
+    BroughtPolicy { name: NAME.to_string(), make: Arc::new(make), surround: Arc::new(|run| run()) }
+}
+
+/// Its settings.
 pub fn outside_lru(fails_at: u64, with: Wrong) -> PolicySettings {
-    let maker = Arc::new(OutsideLru { fails_at, with });
-    PolicySettings::Brought(BroughtPolicy { name: NAME.to_string(), maker })
+    PolicySettings::Brought(outside(fails_at, with))
 }
 
 struct Code {
@@ -55,39 +56,33 @@ struct Code {
     with: Wrong,
 }
 
-impl MakePolicy for OutsideLru {
-    fn make(&self, _: &CacheToFill) -> Result<Box<dyn PolicyCode>, BroughtFailure> {
-        let Self { fails_at, with } = *self;
-        match with {
-            Wrong::NoCode => Err(Arc::new(Outside)),
-            _ => Ok(Box::new(Code { order: vec![], asked: 0, fails_at, with })),
+impl Code {
+    fn hear(&mut self, call: PolicyCall<'_>) -> Result<(), BroughtFailure> {
+        match call {
+            PolicyCall::BeforeInsert(lba) => assert!(!self.order.contains(&lba), "it is cached"),
+            PolicyCall::Insert(lba, _) => {
+                assert!(!self.order.contains(&lba), "it is cached");
+                self.order.push(lba);
+            }
+            PolicyCall::Access(lba, _) => {
+                self.remove(lba);
+                self.order.push(lba);
+            }
+            PolicyCall::WriteAround(extent) => {
+                assert!(self.order.iter().all(|lba| !extent.contains(*lba)), "none is cached");
+            }
+            PolicyCall::Victims(victims) => return self.choose(victims),
+            PolicyCall::Remove(lba) => self.remove(lba),
         }
-    }
-}
-
-impl PolicyCode for Code {
-    fn before_insert(&mut self, lba: Lba) -> Result<(), BroughtFailure> {
-        assert!(!self.order.contains(&lba), "it is cached");
         Ok(())
     }
 
-    fn on_insert(&mut self, lba: Lba, _: AccessKind) -> Result<(), BroughtFailure> {
-        assert!(!self.order.contains(&lba), "it is cached");
-        self.order.push(lba);
-        Ok(())
+    fn remove(&mut self, lba: Lba) {
+        let at = self.order.iter().position(|other| *other == lba).expect("it is cached");
+        self.order.remove(at);
     }
 
-    fn on_access(&mut self, lba: Lba, kind: AccessKind) -> Result<(), BroughtFailure> {
-        self.on_remove(lba)?;
-        self.on_insert(lba, kind)
-    }
-
-    fn on_write_around(&mut self, extent: Extent) -> Result<(), BroughtFailure> {
-        assert!(self.order.iter().all(|lba| !extent.contains(*lba)), "none is cached");
-        Ok(())
-    }
-
-    fn victims(&mut self, victims: &mut Vec<Lba>) -> Result<(), BroughtFailure> {
+    fn choose(&mut self, victims: &mut Vec<Lba>) -> Result<(), BroughtFailure> {
         self.asked += 1;
         let oldest = self.order[0];
         match self.with {
@@ -97,12 +92,6 @@ impl PolicyCode for Code {
             Wrong::Twice => victims.extend([oldest, oldest]),
             _ => {}
         }
-        Ok(())
-    }
-
-    fn on_remove(&mut self, lba: Lba) -> Result<(), BroughtFailure> {
-        let at = self.order.iter().position(|other| *other == lba).expect("it is cached");
-        self.order.remove(at);
         Ok(())
     }
 }

@@ -1,10 +1,9 @@
 //! Policies that a program brings with it: a run has the report of the policy that they are, and one that fails ends
 //! its run alone.
 
-use crate::outside::{NAME, Outside, OutsideLru, Wrong};
+use crate::outside::{NAME, Outside, Wrong, outside};
 use crate::report::schema_violations;
 use crate::simulate::{back_to_back, stack, workload};
-use imbrex_core::cache::MakePolicy;
 use imbrex_report::{ReplayMode, Report, Run};
 use imbrex_sim::experiment::{
     Batch, Case, Experiment, FinishedRuns, Found, RequestSink, RunError, RunFiles, WarmUp, Watch,
@@ -16,13 +15,12 @@ use imbrex_stack::{
 };
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 const TRACE: &str = "synthetic:uniform-random-write/2000";
 
 fn policies(fails_at: u64, with: Wrong) -> BroughtPolicies {
-    let maker: Arc<dyn MakePolicy> = Arc::new(OutsideLru { fails_at, with });
-    BroughtPolicies::new([(NAME.to_string(), maker)])
+    BroughtPolicies::new([outside(fails_at, with)])
 }
 
 fn with_policy(name: &str, brought: &BroughtPolicies) -> StackConfig {
