@@ -262,7 +262,11 @@ NO_TRACES = ("disksim_validate_", "dmsmr_seek_", "hasmr8tb_", "hplajw_1992_1week
 #: How those are read that do not say it.
 NANOSECONDS = {"format": "disksim", "time_unit": "ns"}
 HPLAJW = {"format": "csv", "map": "time=1:s,op=3:R|W,off=4:256,len=5:bytes"}
-HOW_READ = {"hplajw_1992_1week.decoded.csv.zst": HPLAJW, "mqsim_wsrch-small.trace.zst": NANOSECONDS, "umass_Financial1_first10k.ssdsim.ascii.zst": NANOSECONDS}
+HOW_READ = {
+    "hplajw_1992_1week.decoded.csv.zst": HPLAJW,
+    "mqsim_wsrch-small.trace.zst": NANOSECONDS,
+    "umass_Financial1_first10k.ssdsim.ascii.zst": NANOSECONDS,
+}
 
 
 def shared_traces():
