@@ -19,15 +19,19 @@ from ._commands import (
     verdict,
 )
 from ._errors import Error, Stopped, TraceError, UsageError
+from ._imbrex import Cache
+from ._policy import Policy
 from ._report import Document, Page, Report, Table
 
 #: The version, with the commit that it was built from.
 __version__ = _imbrex.version()
 
 __all__ = [
+    "Cache",
     "Document",
     "Error",
     "Page",
+    "Policy",
     "Report",
     "Stopped",
     "Table",

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from . import _imbrex
 from ._errors import Stopped, error_of
-from ._report import Document, Report
+from ._policy import MakePolicy, named
+from ._report import Document, Report, Table
 from ._words import Path, path, words
 
 #: A value of a key of a stack.
@@ -18,7 +19,13 @@ Value = str | int | float | bool
 Found = TypeVar("Found", Report, Document, Report | Document)
 
 
-def _answer(command: tuple[str, ...], options: Mapping[str, Any], positional: Iterable[str] = ()) -> _imbrex.Answer:
+def _answer(
+    command: tuple[str, ...],
+    options: Mapping[str, Any],
+    positional: Iterable[str] = (),
+    policies: Mapping[str, MakePolicy] | None = None,
+    wants_requests: bool = False,
+) -> _imbrex.Answer:
     """Has a command answer.
 
     Raises:
@@ -26,9 +33,10 @@ def _answer(command: tuple[str, ...], options: Mapping[str, Any], positional: It
     """
     known = {name for name, _ in _imbrex.options(list(command)) or []}
     as_document = [f"--{name}" for name in ("json", "quiet") if name in known]
-    answer = _imbrex.answer([*command, *as_document, *words(command, options), "--", *positional])
+    typed = [*command, *as_document, *words(command, options), "--", *positional]
+    answer = _imbrex.answer(typed, named(policies), wants_requests)
     if answer.failure is not None:
-        raise error_of(answer.failure)
+        raise error_of(answer.failure) from answer.failure.cause
     return answer
 
 
@@ -59,6 +67,8 @@ def compare(
     systems: str | Iterable[str] | None = None,
     set: Mapping[str, Value] | Iterable[str] | None = None,
     sweep: Mapping[str, Iterable[Value]] | Iterable[str] | None = None,
+    policies: Mapping[str, MakePolicy] | None = None,
+    log_requests: Path | bool = False,
     **options: Any,
 ) -> Report:
     """Replays one workload through several stacks.
@@ -68,19 +78,33 @@ def compare(
         systems: Stacks by name or TOML file; a name may end with `*`.
         set: Values of keys, such as `{"cache.capacity": "5%"}`, or `{"lru:cache.capacity": "5%"}` in one stack.
         sweep: Values of keys to run each stack with, such as `{"cache.capacity": ["1%", "5%"]}`.
+        policies: Policies in Python, to be tried: with `{"mine": Mine}` a cache may have `policy = "python:mine"`.
+        log_requests: True for a row for each request, in `Report.requests`; a path for a file of CSV with them.
         options: All other options of `imbrex compare`, such as `queue_depth=4` or `open_loop=True`.
 
     Raises:
         UsageError: An option is wrong.
         TraceError: The trace is.
+        Error: A policy in Python has failed; what it has raised is the cause.
         Stopped: Ctrl-C; it has the report of the runs that were finished.
     """
-    given = {"trace": path(trace), "systems": systems, "set": set, "sweep": sweep, **options}
-    return _found(_answer(("compare",), given), Report)
+    log = None if isinstance(log_requests, bool) else path(log_requests)
+    given = {"trace": path(trace), "systems": systems, "set": set, "sweep": sweep, "log_requests": log, **options}
+    answer = _answer(("compare",), given, policies=policies, wants_requests=log_requests is True)
+    report = _found(answer, Report)
+    report.requests = None if answer.requests is None else Table(answer.requests)
+    return report
 
 
-def run(file: Path, *, set: Mapping[str, Value] | Iterable[str] | None = None, **options: Any) -> Report | Document:
-    """Runs an experiment file, sweeps included. Files are written where `out` names a folder, and nowhere else.
+def run(
+    file: Path,
+    *,
+    set: Mapping[str, Value] | Iterable[str] | None = None,
+    policies: Mapping[str, MakePolicy] | None = None,
+    **options: Any,
+) -> Report | Document:
+    """Runs an experiment file, sweeps included. Files are written where `out` names a folder, and nowhere else. Its stacks may
+    have `policies` in Python, as those of `compare`.
 
     Returns:
         The report of an experiment with one workload; else a document with the reports of all.
@@ -89,7 +113,7 @@ def run(file: Path, *, set: Mapping[str, Value] | Iterable[str] | None = None, *
         document = Document(text)
         return Report(text) if "runs" in document else document
 
-    return _found(_answer(("run",), {"set": set, **options}, [path(file)]), of)
+    return _found(_answer(("run",), {"set": set, **options}, [path(file)], policies), of)
 
 
 def reproduce(paper: str | None = None, figure: str | None = None, **options: Any) -> Document:

@@ -107,6 +107,9 @@ class Report:
     def __init__(self, document: str) -> None:
         #: The JSON document, the same bytes as `--json` prints.
         self.json = document
+        #: A row for each request of each run, in the order of their ends, as `compare(log_requests=True)` has them; else
+        #: none.
+        self.requests: Table | None = None
         self._read: _imbrex.CompiledReport | None = None
         self._tables: dict[str, Table] | None = None
 

@@ -4,6 +4,7 @@ who read its tables."""
 import _thread
 import contextlib
 import copy
+import csv
 import gc
 import json
 import os
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 
 import duckdb
 import imbrex
@@ -211,7 +213,8 @@ def check_ctrl_c_keeps_what_is_finished():
     assert time.monotonic() - began < 60
 
 
-def check_other_threads_go_on():
+def turns_of_another_thread(call):
+    """How often another thread has its turn while a call lasts."""
     turns = 0
     is_over = threading.Event()
 
@@ -223,9 +226,16 @@ def check_other_threads_go_on():
 
     thread = threading.Thread(target=count)
     thread.start()
-    imbrex.compare(RECORDING, systems="lru", limit=50000)
-    is_over.set()
-    thread.join()
+    try:
+        call()
+    finally:
+        is_over.set()
+        thread.join()
+    return turns
+
+
+def check_other_threads_go_on():
+    turns = turns_of_another_thread(lambda: imbrex.compare(RECORDING, systems="lru", limit=50000))
     assert turns > 10, turns
 
 
@@ -245,6 +255,219 @@ def check_the_program_in_the_wheel():
 
 def blocks(text):
     return re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+
+
+#: Reference files that hold no requests of a host, or need a reader of their own.
+NO_TRACES = ("disksim_validate_", "dmsmr_seek_", "hasmr8tb_", "hplajw_1992_1week.srt", "README")
+#: How those are read that do not say it.
+NANOSECONDS = {"format": "disksim", "time_unit": "ns"}
+HPLAJW = {"format": "csv", "map": "time=1:s,op=3:R|W,off=4:256,len=5:bytes"}
+HOW_READ = {
+    "hplajw_1992_1week.decoded.csv.zst": HPLAJW,
+    "mqsim_wsrch-small.trace.zst": NANOSECONDS,
+    "umass_Financial1_first10k.ssdsim.ascii.zst": NANOSECONDS,
+}
+
+
+def shared_traces():
+    """The reference traces that are not part of the repository; none after saying so."""
+    named = [pathlib.Path(os.environ["IMBREX_SHARED"])] if "IMBREX_SHARED" in os.environ else []
+    for shared in [*named, *(folder / "shared" for folder in ROOT.parents)]:
+        if (shared / "traces").is_dir():
+            found = [it for it in sorted((shared / "traces").iterdir()) if not it.name.startswith(NO_TRACES)]
+            assert len(found) >= 10, found
+            return found
+    print("SKIPPED: no folder shared/traces above the repository and no IMBREX_SHARED")
+    return []
+
+
+def lru():
+    """The LRU of docs/python.md."""
+    [block] = [block for block in blocks((ROOT / "docs" / "python.md").read_text()) if "class Lru" in block]
+    seen = {"imbrex": imbrex}
+    exec(block.partition("\n\n\ntried = ")[0], seen)
+    return seen["Lru"]
+
+
+class LruBand:
+    """With the least recently used block leave all of its band."""
+
+    made = []
+
+    def __init__(self, cache):
+        self.cache, self.order, self.bands, self.dirty = cache, {}, {}, set()
+        assert 0 < cache.capacity < cache.blocks and cache.bands > 1 and cache.log_blocks
+        first = cache.blocks_of(0)
+        assert (first.start, cache.band_of(first.stop - 1), cache.band_of(first.stop)) == (0, 0, 1)
+        assert cache.blocks_of(cache.bands - 1).stop == cache.blocks
+        LruBand.made.append(self)
+
+    def on_insert(self, block, is_write):
+        self.bands.setdefault(self.cache.band_of(block), set()).add(block)
+        self.order[block] = None
+        self.dirty |= {block} if is_write else set()
+
+    def on_access(self, block, is_write):
+        del self.order[block]
+        self.order[block] = None
+        self.dirty |= {block} if is_write else set()
+
+    def victims(self):
+        return sorted(self.bands[self.cache.band_of(next(iter(self.order)))])
+
+    def on_remove(self, block):
+        del self.order[block]
+        self.bands[self.cache.band_of(block)].remove(block)
+        self.dirty.discard(block)
+
+
+def assert_the_same(word, make, trace, capacity, **options):
+    """A policy in Python, and the one of Imbrex with this word, have the same run; gives how often anything left."""
+    policies = {"cache.policy": [word, "python:mine"]}
+    report = imbrex.compare(trace, systems="lru", policies={"mine": make}, set={"cache.capacity": capacity}, sweep=policies,
+                            fit="wrap", **options)
+    own, mine = without_cost(report.to_dict())["runs"]
+    assert mine.pop("brought_policies") == ["python:mine"] and mine["configuration"]["node"][-1]["policy"] == "python:mine"
+    for run in own, mine:
+        for key in ("parameters", "configuration", "resolved"):
+            run.pop(key)
+    assert mine == own, (word, trace)
+    note = "the policy python:mine is code of the caller"
+    assert note in str(report) and note in report.page.text
+    return own["nodes"]["cache"]["dirty_evictions"] + own["nodes"]["cache"]["clean_evictions"]
+
+
+def check_a_policy_in_python_counts_what_the_same_in_rust_does():
+    recipes = sorted(it.stem for it in (ROOT / "workloads" / "synthetic").glob("*.toml"))
+    left = [assert_the_same("lru", lru(), f"synthetic:{recipe}", "1MiB", limit=1000) for recipe in recipes]
+    assert len(left) > 30 and sum(count > 0 for count in left) > 20, left
+    assert assert_the_same("lru", lru(), RECORDING, "1MiB", limit=20000, queue_depth=4) > 10_000
+    assert assert_the_same("lru-band", LruBand, RECORDING, "4MiB", limit=20000) > 1000
+    LruBand.made.clear()
+    report = imbrex.compare(RECORDING, systems="lru", policies={"mine": LruBand}, limit=5000, set={"cache.policy": "python:mine"})
+    [policy], [run] = LruBand.made, report.to_dict()["runs"]
+    assert len(policy.dirty) == run["dirty_blocks_left"] > 0
+    for trace in shared_traces():
+        assert_the_same("lru", lru(), trace, "2MiB", limit=8000, **HOW_READ.get(trace.name, {}))
+
+
+def tried(make, **options):
+    given = {"limit": 20000, "jobs": 2, **options}
+    return imbrex.compare(RECORDING, systems="lru", policies={"mine": make}, sweep={"cache.policy": ["lru", "python:mine"]}, **given)
+
+
+def check_what_a_policy_may_not_do():
+    def with_victims(victims):
+        return type("Wrong", (lru(),), {"victims": victims})
+
+    def raising(self):
+        raise ValueError("no idea")
+
+    error = refused(imbrex.Error, lambda: tried(with_victims(raising)), 'policy = "python:mine": victims: ValueError: no idea')
+    assert isinstance(error.__cause__, ValueError)
+    frames = traceback.extract_tb(error.__cause__.__traceback__)
+    assert [frame.name for frame in frames] == ["raising"] and frames[0].line == 'raise ValueError("no idea")'
+    for wrong, words in ((["abc"], "'abc'"), ([1.5], "1.5"), ([-1], "-1"), ([None], "None"), (None, "None"), (3, "3")):
+        error = refused(imbrex.Error, lambda: tried(with_victims(lambda self: wrong)), f"victims: {words};", "accepted: ")
+        assert error.__cause__ is None
+    there = "accepted: some of the "
+    refused(imbrex.Error, lambda: tried(with_victims(lambda self: [10**12])), "block 1000000000000 is not in the cache", there)
+    refused(imbrex.Error, lambda: tried(with_victims(lambda self: [])), "there is none", there)
+    refused(imbrex.Error, lambda: tried(with_victims(lambda self: [*self.order, *self.order])), "is there twice", "each once")
+    refused(imbrex.Error, lambda: tried(lambda cache: object()), "has no method on_insert", "accepted: one with on_insert")
+    refused(imbrex.Error, lambda: tried(lambda cache: cache.band_of(1 << 40)), "ValueError: block 1099511627776", "accepted: 0 to")
+    refused(imbrex.Error, lambda: tried(lambda cache: cache.blocks_of(1 << 30)), "ValueError: band 1073741824", "accepted: 0 to")
+    refused(TypeError, lambda: tried("Lru"), "mine='Lru'", "accepted: a class")
+    for name in ("", "a b", "python:mine", 3):
+        refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, policies={name: lru()}), repr(name), "accepted: letters")
+    refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, policies={"mine": lru()}), 'no stack has the policy "python:mine"')
+    refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, systems="lru", set={"cache.policy": "python:mine"}), "python:mine",
+            "has brought none")
+    alone = {"systems": "lru", "policies": {"mine": lru()}, "limit": 2000, "set": {"cache.policy": "python:mine"}}
+    error = refused(imbrex.Error, lambda: imbrex.compare(RECORDING, warm_up=10, save_state=TMP / "a.state", **alone), "--save-state",
+                    "cannot be saved")
+    assert len(str(error).splitlines()) == 1
+    alone["set"]["cache.durable"] = True
+    refused(imbrex.Error, lambda: imbrex.compare(RECORDING, **alone), "in a durable cache")
+
+
+def check_runs_beside_a_policy_that_fails_are_kept():
+    folder = TMP / "kept"
+    failing = type("Failing", (lru(),), {"victims": lambda self: 1 // 0})
+    error = refused(imbrex.Error, lambda: tried(failing, out=folder), "ZeroDivisionError")
+    assert isinstance(error.__cause__, ZeroDivisionError)
+    assert len(list((folder / "finished-runs").iterdir())) == 1
+    report = tried(lru(), out=folder, resume=True)
+    own, mine = (run["nodes"] for run in report.to_dict()["runs"])
+    assert own == mine and not (folder / "finished-runs").exists()
+    experiment = TMP / "tried.toml"
+    experiment.write_text(f'''
+        name = "tried"
+        title = "a policy in Python"
+        systems = ["lru"]
+        workload = {{ path = "{RECORDING}", limit = 5000 }}
+        sweep = {{ "cache.policy" = ["lru", "python:mine"], "cache.capacity" = ["4MiB", "8MiB"] }}
+    ''')
+    of_each = [run["nodes"] for run in imbrex.run(experiment, policies={"mine": lru()}).to_dict()["runs"]]
+    assert len(of_each) == 4 and any(of_each[0] == other for other in of_each[1:]), of_each
+    refused(imbrex.Error, lambda: imbrex.run(experiment), "has brought none")
+
+
+ENDLESS = '''
+import imbrex, os, signal, threading, time
+
+class Endless:
+    def __init__(self, cache): pass
+    def on_insert(self, block, is_write): pass
+    on_access = on_insert
+    def victims(self):
+        threading.Thread(target=interrupt, daemon=True).start()
+        while True: pass
+    def on_remove(self, block): pass
+
+def interrupt():
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+
+imbrex.compare("synthetic:wdev-like/20", systems="lru", policies={"endless": Endless}, set={"cache.policy": "python:endless"})
+'''
+
+
+def check_policies_and_threads():
+    sizes = {"cache.policy": ["python:mine"], "cache.capacity": ["2MiB", "4MiB", "8MiB", "16MiB"]}
+    turns = turns_of_another_thread(lambda: imbrex.compare(RECORDING, systems="lru", policies={"mine": lru()}, sweep=sizes,
+                                                           limit=20000, jobs=4))
+    assert turns > 10, turns
+    began = time.monotonic()
+    refused(imbrex.Stopped, lambda: interrupted(1, lambda: imbrex.compare(
+        RECORDING, systems="lru", policies={"mine": lru()}, sweep=sizes, repeat=1000, jobs=4)), "stopped")
+    assert time.monotonic() - began < 60
+    ended = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=120)
+    assert ended.returncode in (130, -signal.SIGINT), ended
+    assert "KeyboardInterrupt" in ended.stderr and "FATAL" not in ended.stderr, ended.stderr
+
+
+def check_requests_are_the_lines_of_the_log():
+    options = {"systems": ["lru", "pore"], "sweep": {"cache.capacity": ["4MiB", "8MiB"]}, "limit": 3000, "open_loop": True}
+    file = TMP / "requests.csv"
+    assert imbrex.compare(RECORDING, log_requests=file, **options).requests is None
+    report = imbrex.compare(RECORDING, log_requests=True, **options)
+    assert report.requests.to_csv() == file.read_text()
+    table = pyarrow.table(report.requests)
+    kinds = [str(field.type) for field in table.schema]
+    assert kinds == ["string", "uint64", "string", "uint64", "uint64", "double", "double", "double", "string"], kinds
+    with open(file, newline="", encoding="utf-8") as opened:
+        lines = list(csv.DictReader(opened))
+    of_kind = {"string": lambda text: text or None, "uint64": int, "double": float}
+    read = [{field.name: of_kind[str(field.type)](line[field.name]) for field in table.schema} for line in lines]
+    assert table.to_pylist() == read and len(read) == 12000
+    assert set(table["run"].to_pylist()) == {f"{system} capacity={size}" for system in ("lru", "pore") for size in ("4MiB", "8MiB")}
+    frame, column = polars.DataFrame(report.requests), "end_s"
+    assert frame[column].to_arrow().buffers()[-1].address == table[column].chunk(0).buffers()[-1].address
+    assert imbrex.compare(RECORDING, systems="lru", limit=100).requests is None
+    for option in ({"untimed": True}, {"out": TMP / "no", "resume": True}):
+        refused(imbrex.UsageError, lambda: imbrex.compare(RECORDING, systems="lru", log_requests=True, **option), "log_requests with --")
 
 
 def check_the_lines_of_readme_and_docs():

@@ -2,7 +2,9 @@
 
 use crate::commands::console;
 use crate::failure::Failure;
+use imbrex_report::RequestTable;
 use imbrex_serve::signals::set_on_signals;
+use imbrex_stack::BroughtPolicies;
 use imbrex_traces::{ReadOptions, StopReading};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,6 +16,17 @@ pub struct Caller {
     stop: Arc<AtomicBool>,
     /// What a program is told; none of a shell, which has standard output and standard error.
     told: Option<RefCell<Told>>,
+    /// What a program brings with it.
+    brought: Brought,
+}
+
+/// What a program gives a command beside its words.
+#[derive(Debug, Default)]
+pub struct Brought {
+    /// Policies of caches for simulations, by the names that stacks have for them.
+    pub policies: BroughtPolicies,
+    /// Whether it wants a row for each request of a comparison.
+    pub wants_requests: bool,
 }
 
 /// What a command tells a program.
@@ -23,17 +36,36 @@ pub struct Told {
     pub answer: String,
     /// What a shell finds on standard error, a remark an entry.
     pub remarks: Vec<String>,
+    /// A row for each request of a comparison, where a program wants them and all runs have ended.
+    pub requests: Option<RequestTable>,
 }
 
 impl Caller {
     /// A shell: it reads standard output, and stops commands by signals.
     pub fn shell() -> Caller {
-        Caller { stop: Arc::default(), told: None }
+        Caller { stop: Arc::default(), told: None, brought: Brought::default() }
     }
 
     /// A program, which sets `stop` to end a command before its time.
-    pub fn program(stop: Arc<AtomicBool>) -> Caller {
-        Caller { stop, told: Some(RefCell::default()) }
+    pub fn program(stop: Arc<AtomicBool>, brought: Brought) -> Caller {
+        Caller { stop, told: Some(RefCell::default()), brought }
+    }
+
+    /// The policies that a program brings with it; a shell has none.
+    pub(crate) fn policies(&self) -> &BroughtPolicies {
+        &self.brought.policies
+    }
+
+    /// Whether the caller wants a row for each request of a comparison.
+    pub(crate) fn wants_requests(&self) -> bool {
+        self.brought.wants_requests
+    }
+
+    /// Gives the requests of a comparison.
+    pub(crate) fn give_requests(&self, requests: RequestTable) {
+        if let Some(told) = &self.told {
+            told.borrow_mut().requests = Some(requests);
+        }
     }
 
     /// Answers.

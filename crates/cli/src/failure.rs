@@ -1,5 +1,6 @@
 //! Why a command failed.
 
+use imbrex_core::error::BroughtFailure;
 use imbrex_sim::experiment::RunError;
 use imbrex_traces::TraceError;
 use std::error::Error;
@@ -40,6 +41,14 @@ pub fn trace_error(failure: &Failure) -> Option<&TraceError> {
     match failure.downcast_ref() {
         Some(RunError::Trace(error)) => Some(error),
         _ => failure.downcast_ref(),
+    }
+}
+
+/// Why code of a program has failed that it brought with it, where a command failed because of that.
+pub fn brought_failure(failure: &Failure) -> Option<&BroughtFailure> {
+    match failure.downcast_ref() {
+        Some(RunError::Brought { failure, .. }) => Some(failure),
+        _ => None,
     }
 }
 

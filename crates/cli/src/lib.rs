@@ -9,10 +9,10 @@ mod commit;
 mod exit_code;
 mod failure;
 
-pub use caller::{Caller, Told};
+pub use caller::{Brought, Caller, Told};
 pub use commit::version;
 pub use exit_code::ExitCode;
-pub use failure::{Failure, is_stopped, is_usage, trace_error};
+pub use failure::{Failure, brought_failure, is_stopped, is_usage, trace_error};
 
 use args::{Cli, Command, DriveCommand, TraceCommand};
 use clap::{Arg, ArgAction, FromArgMatches};

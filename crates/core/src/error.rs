@@ -1,7 +1,12 @@
 //! What can go wrong with an operation, as data that travels in a completion.
 
 use crate::saved::SavedValue;
+use alloc::sync::Arc;
+use core::error::Error;
 use core::fmt;
+
+/// Why code has failed that a program brought with it, as the program says it.
+pub type BroughtFailure = Arc<dyn Error + Send + Sync>;
 
 /// The result a client sees when an operation fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]

@@ -8,7 +8,7 @@ use crate::command::{
     Without,
 };
 use crate::counters::{Counter, Gauge};
-use crate::error::IoError;
+use crate::error::{BroughtFailure, IoError};
 use crate::extent::Extent;
 use crate::idle_control::ControlStatus;
 use crate::label::{Labels, Mark};
@@ -118,6 +118,11 @@ pub trait Layer {
     /// Adds what there is to know of the layer by name, beside what it [counts](Context::count). It is
     /// asked while requests wait, so it adds up what is known and looks through no map.
     fn status(&self, _facts: &mut Vec<(&'static str, u64)>) {}
+
+    /// Why the layer refuses every request, if code that a program brought to it has failed.
+    fn failure(&self) -> Option<BroughtFailure> {
+        None
+    }
 
     /// What there is to save of a layer that is simulated; `None` of one that cannot be saved.
     fn saved(&mut self) -> Option<&mut dyn Saved> {

@@ -12,7 +12,7 @@ pub use builder::StackBuilder;
 use crate::buffer::{BufferSlice, Buffers};
 use crate::counters::Counts;
 use crate::disk::{DiskCompletion, DiskOp, Geometry};
-use crate::error::IoError;
+use crate::error::{BroughtFailure, IoError};
 use crate::extent::Extent;
 use crate::label::RunningLabels;
 use crate::layer::{Context, Layer};
@@ -227,6 +227,11 @@ impl Stack {
     /// True when nothing is in flight anywhere, background work included.
     pub fn is_quiet(&self) -> bool {
         self.router.is_quiet() && self.replies.is_empty() && self.router.marks.is_quiet()
+    }
+
+    /// Why a layer refuses every request, if code that a program brought to it has failed.
+    pub fn failure(&self) -> Option<BroughtFailure> {
+        self.layers.iter().flatten().find_map(|layer| layer.failure())
     }
 
     /// What nodes do that requests of the host may feel.

@@ -1,6 +1,8 @@
 //! Commands that Python calls.
 
-use imbrex_cli::{Caller, Failure, Told};
+use crate::policy::{self, PolicyFailure};
+use crate::table::Table;
+use imbrex_cli::{Brought, Caller, Failure, Told};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -10,6 +12,9 @@ use std::time::Duration;
 
 /// How soon Ctrl-C is noticed.
 const NOTICED_WITHIN: Duration = Duration::from_millis(50);
+
+/// How long policies in Python may take to end when they are interrupted.
+const POLICIES_END_WITHIN: Duration = Duration::from_secs(2);
 
 /// What came of a command.
 #[pyclass(frozen, get_all, module = "imbrex._imbrex")]
@@ -22,6 +27,8 @@ pub struct Answer {
     is_stopped: bool,
     /// Why it failed; none if it did not.
     failure: Option<Py<Failed>>,
+    /// A row for each request of a comparison, where they were wanted and all runs have ended.
+    requests: Option<Py<Table>>,
 }
 
 /// Why a command failed.
@@ -37,9 +44,19 @@ pub struct Failed {
     line: Option<u64>,
     /// What was found there.
     value: Option<String>,
+    /// The exception that a policy in Python has raised, where that is why.
+    cause: Option<Py<PyAny>>,
 }
 
 impl Failed {
+    /// Of what a command says, and a policy in Python beside it.
+    fn of_command(failure: &Failure) -> Failed {
+        let policy = imbrex_cli::brought_failure(failure);
+        let policy = policy.and_then(|failure| failure.downcast_ref::<PolicyFailure>());
+        let cause = policy.and_then(|policy| Python::try_attach(|py| policy.cause(py)).flatten());
+        Failed { cause, ..Failed::of(failure) }
+    }
+
     /// Of what a command says.
     pub fn of(failure: &Failure) -> Failed {
         let trace = imbrex_cli::trace_error(failure);
@@ -53,22 +70,34 @@ impl Failed {
             file: trace.and_then(|error| error.path()).map(str::to_string),
             line: trace.and_then(|error| error.line()),
             value: trace.and_then(|error| error.value()).map(str::to_string),
+            cause: None,
         }
     }
 }
 
 /// Has a command answer. `words` are those of a command line behind the name of the program. Other threads of Python go
-/// on meanwhile, and Ctrl-C ends the command, which answers what is finished; a second one does not wait for that.
+/// on meanwhile, and Ctrl-C ends the command, which answers what is finished; a second one does not wait for that. Caches
+/// of simulations may have the `policies` by their names.
 #[pyfunction]
-pub fn answer(py: Python<'_>, words: Vec<String>) -> PyResult<Answer> {
+#[pyo3(signature = (words, policies = vec![], wants_requests = false))]
+pub fn answer(
+    py: Python<'_>,
+    words: Vec<String>,
+    policies: Vec<(String, Py<PyAny>)>,
+    wants_requests: bool,
+) -> PyResult<Answer> {
+    let (policies, policy_threads) = policy::brought(policies);
+    let brought = Brought { policies, wants_requests };
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, mut ended) = channel();
     let caller_stop = Arc::clone(&stop);
     let command = std::thread::Builder::new().name("imbrex command".into()).spawn(move || {
-        let caller = Caller::program(caller_stop);
+        let caller = Caller::program(caller_stop, brought);
         let result = imbrex_cli::answer(&words, &caller)
-            .map_err(|failure| (Failed::of(&failure), imbrex_cli::is_stopped(&failure)));
-        let answer: (Told, _) = (caller.told(), result);
+            .map_err(|failure| (Failed::of_command(&failure), imbrex_cli::is_stopped(&failure)));
+        let mut told = caller.told();
+        let requests = told.requests.take().map(|table| Table::new(table.into_columns()));
+        let answer: (Told, _, _) = (told, requests, result);
         // Nobody waits for it behind a second Ctrl-C.
         let _ = sender.send(answer);
     })?;
@@ -76,7 +105,7 @@ pub fn answer(py: Python<'_>, words: Vec<String>) -> PyResult<Answer> {
         // Nobody else has it, which only this says to the compiler.
         let answered = &mut ended;
         match py.detach(move || answered.recv_timeout(NOTICED_WITHIN)) {
-            Ok((told, result)) => {
+            Ok((told, requests, result)) => {
                 let was_stopped = stop.load(Ordering::Relaxed);
                 let failure = match result {
                     // Somebody wanted that.
@@ -88,12 +117,21 @@ pub fn answer(py: Python<'_>, words: Vec<String>) -> PyResult<Answer> {
                     remarks: told.remarks,
                     is_stopped: was_stopped,
                     failure,
+                    requests: requests.transpose()?.map(|table| Py::new(py, table)).transpose()?,
                 });
             }
             Err(RecvTimeoutError::Timeout) => match py.check_signals() {
                 Err(error)
                     if error.is_instance_of::<PyKeyboardInterrupt>(py)
                         && !stop.swap(true, Ordering::Relaxed) => {}
+                Err(error) if !policy_threads.is_empty() => {
+                    stop.store(true, Ordering::Relaxed);
+                    policy_threads.interrupt(py)?;
+                    // The policies are over soon, and what comes of the command nobody wants.
+                    let answered = &mut ended;
+                    let _ = py.detach(move || answered.recv_timeout(POLICIES_END_WITHIN));
+                    return Err(error);
+                }
                 other => other?,
             },
             Err(RecvTimeoutError::Disconnected) => {

@@ -3,6 +3,7 @@
 
 mod arrow;
 mod called;
+mod policy;
 mod report;
 mod table;
 mod trace;
@@ -16,6 +17,8 @@ mod _imbrex {
 
     #[pymodule_export]
     use super::called::{Answer, Failed, answer, main, options};
+    #[pymodule_export]
+    use super::policy::Cache;
     #[pymodule_export]
     use super::report::CompiledReport;
     #[pymodule_export]

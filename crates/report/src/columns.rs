@@ -31,6 +31,17 @@ pub enum Column {
     Numbers(Vec<Option<f64>>),
 }
 
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Texts.
+    Texts,
+    /// Whole numbers.
+    Counts,
+    /// Other numbers.
+    Numbers,
+}
+
 /// Texts, of which many are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
@@ -74,6 +85,25 @@ enum Cell<'a> {
 }
 
 impl Column {
+    /// Without rows.
+    fn of_kind(kind: Kind) -> Column {
+        match kind {
+            Kind::Texts => Column::Texts(Texts::default()),
+            Kind::Counts => Column::Counts(vec![]),
+            Kind::Numbers => Column::Numbers(vec![]),
+        }
+    }
+
+    /// What it holds; none where all is absent and the table says no kind.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Column::Absent(_) => None,
+            Column::Texts(_) => Some(Kind::Texts),
+            Column::Counts(_) => Some(Kind::Counts),
+            Column::Numbers(_) => Some(Kind::Numbers),
+        }
+    }
+
     /// Rows.
     fn len(&self) -> usize {
         match self {
@@ -81,6 +111,22 @@ impl Column {
             Column::Texts(texts) => texts.rows.len(),
             Column::Counts(counts) => counts.len(),
             Column::Numbers(numbers) => numbers.len(),
+        }
+    }
+
+    /// Appends the rows of another column.
+    fn append(&mut self, other: &Column) {
+        match other {
+            Column::Absent(rows) => (0..*rows).for_each(|_| self.push(&Cell::Absent)),
+            Column::Texts(texts) => {
+                texts.iter().for_each(|it| self.push(&it.map_or(Cell::Absent, Cell::Text)));
+            }
+            Column::Counts(counts) => {
+                counts.iter().for_each(|it| self.push(&it.map_or(Cell::Absent, Cell::Count)));
+            }
+            Column::Numbers(numbers) => {
+                numbers.iter().for_each(|it| self.push(&it.map_or(Cell::Absent, Cell::Number)));
+            }
         }
     }
 
@@ -144,6 +190,12 @@ impl Columns {
         Columns { names, columns, rows: 0, at: 0 }
     }
 
+    /// A table without rows, of columns that have a kind before they have values.
+    pub(super) fn of_kinds(columns: &[(&str, Kind)]) -> Columns {
+        let kinds = columns.iter().map(|(_, kind)| Column::of_kind(*kind)).collect();
+        Columns { columns: kinds, ..Columns::new(columns.iter().map(|(name, _)| *name)) }
+    }
+
     /// The same, the names between commas.
     pub(super) fn named(names: &str) -> Columns {
         Columns::new(names.split(','))
@@ -176,6 +228,11 @@ impl Columns {
         self
     }
 
+    /// A cell of nothing.
+    pub(super) fn absent(&mut self) -> &mut Columns {
+        self.push(Cell::Absent)
+    }
+
     /// A cell of text.
     pub(super) fn text(&mut self, value: &str) -> &mut Columns {
         self.push(Cell::Text(value))
@@ -198,6 +255,15 @@ impl Columns {
                 self.number(value);
             }
         }
+    }
+
+    /// Appends the rows of a table with the same columns.
+    pub(super) fn append(&mut self, other: &Columns) {
+        assert_eq!(self.names, other.names, "the same columns");
+        for (column, of_other) in self.columns.iter_mut().zip(&other.columns) {
+            column.append(of_other);
+        }
+        self.rows += other.rows;
     }
 
     /// Ends a row, which has a cell in every column.

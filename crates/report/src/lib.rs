@@ -5,6 +5,7 @@
 
 mod activity_recorder;
 mod activity_use;
+mod brought;
 mod by_cause;
 mod columns;
 mod counted;
@@ -32,6 +33,7 @@ mod phase_recorder;
 mod phases;
 mod recorder;
 mod report;
+mod request_rows;
 mod request_series;
 mod response_times;
 mod results;
@@ -72,6 +74,7 @@ pub use report::{
     LatencyCdf, ReplayMode, Report, Run, SCHEMA, SimulationCost, UNKNOWN_COMMIT, Workload,
     WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
 };
+pub use request_rows::{RequestRow, RequestTable};
 pub use request_series::ResponseSeries;
 pub use response_times::ResponseTimes;
 pub use results::{FailedRun, ResultsPart, ResultsTable, results};

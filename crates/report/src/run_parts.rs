@@ -154,6 +154,10 @@ pub struct CacheUse {
     /// the one in force held no block that might leave. The victim is inside the new region.
     #[serde(deserialize_with = "or_zero")]
     pub forced_evictions: u64,
+    /// The policies of the caches that the program brought with it which simulated, by their names; absent where there
+    /// is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub brought_policies: Vec<String>,
 }
 
 /// The bands and the logs of the translations.

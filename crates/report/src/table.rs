@@ -214,7 +214,7 @@ impl Report {
     /// What a reader must know of the runs, a line each.
     pub(super) fn notices(&self) -> impl Iterator<Item = String> {
         let of_runs = self.no_cleaning_lines().into_iter();
-        let of_runs = of_runs.chain(self.event_lines());
+        let of_runs = self.brought_lines().into_iter().chain(of_runs).chain(self.event_lines());
         let of_all = self.left_line().into_iter().chain(self.warm_up_line());
         let of_all = of_all.chain(self.inversions_line());
         let of_all = of_all.chain(self.keeping_up_line()).chain(self.window_lines());

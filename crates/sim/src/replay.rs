@@ -14,7 +14,7 @@ pub use cut::{Cut, Touched};
 use hold::Hold;
 use place::operation_of;
 pub use place::place;
-pub use request_log::{COLUMNS as REQUEST_LOG_COLUMNS, RequestLog};
+pub use request_log::RequestLog;
 use streams::Streams;
 use turn::Turn;
 use waiting::Waiting;

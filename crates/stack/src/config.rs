@@ -1,9 +1,10 @@
 //! A stack as its TOML file states it.
 
+use super::brought::{BroughtName, BroughtPolicies};
 use super::drive_stack::{is_drive_file, library_drives, stack_of_drive, text_of_drive};
 use super::kinds::policies::{POLICY, drop_foreign_keys};
 use super::kinds::{DiskConfig, NodeConfig};
-use super::kinds::{check_medium, check_overlaps};
+use super::kinds::{check_medium, check_overlaps, wrong};
 use super::setting::Setting;
 use super::text::read_stack;
 use imbrex_drives::OnOff;
@@ -25,6 +26,9 @@ pub struct StackConfig {
     pub size: Option<Size>,
     /// The nodes; one that no other node names below is the top.
     pub node: Vec<NodeConfig>,
+    /// Policies that its caches may name beside those of Imbrex: what a program brings with it that simulates.
+    #[serde(skip)]
+    pub(crate) brought: BroughtPolicies,
 }
 
 /// Why a configuration cannot be used.
@@ -145,6 +149,11 @@ impl StackConfig {
         self.node.iter().filter_map(NodeConfig::disk)
     }
 
+    /// A stack of nodes, not checked yet.
+    pub fn of_nodes(name: String, description: String, node: Vec<NodeConfig>) -> StackConfig {
+        StackConfig { name, description, size: None, node, brought: BroughtPolicies::default() }
+    }
+
     /// The stack of a ready-made name or a file, with `settings` applied to the nodes it has.
     ///
     /// # Errors
@@ -202,6 +211,36 @@ impl StackConfig {
     /// True when a cache serves writes only.
     pub fn is_write_only(&self) -> bool {
         self.node.iter().any(|node| node.node().is_write_only())
+    }
+
+    /// Lets its caches name these policies beside those of Imbrex.
+    ///
+    /// # Errors
+    /// When a cache names one that is not among them.
+    pub fn bring(&mut self, policies: &BroughtPolicies) -> Result<(), ConfigError> {
+        self.brought.clone_from(policies);
+        for node in &self.node {
+            if let Some(name) = node.node().brought_policy() {
+                policies.get(name).map_err(|words| wrong(node.name(), &words))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a run of the stack as the code wants it that was brought to it.
+    pub fn surround<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
+        let policy = self.brought_policies().find_map(|name| self.brought.get(name).ok());
+        let Some(policy) = policy else {
+            return run();
+        };
+        let (mut run, mut made) = (Some(run), None);
+        (policy.surround)(&mut || made = run.take().map(|run| run()));
+        made.expect("the run was made")
+    }
+
+    /// The policies of its caches that a program brings with it.
+    pub fn brought_policies(&self) -> impl Iterator<Item = &BroughtName> {
+        self.node.iter().filter_map(|node| node.node().brought_policy())
     }
 
     /// The same stack without keys that say what a simulation does without them too.
@@ -338,6 +377,18 @@ impl StackConfig {
         check_overlaps(&self.node).or_else(wrong)?;
         check_top(&self.node).or_else(wrong)
     }
+}
+
+/// Refuses policies that were brought and that none of the stacks has.
+///
+/// # Errors
+/// When there is one.
+pub fn check_brought<'a>(
+    policies: &BroughtPolicies,
+    stacks: impl Iterator<Item = &'a StackConfig>,
+) -> Result<(), ConfigError> {
+    let used: Vec<&BroughtName> = stacks.flat_map(StackConfig::brought_policies).collect();
+    policies.check_used(&used).map_err(ConfigError::words)
 }
 
 /// Finds what is wrong with the node that is the device.

@@ -3,6 +3,7 @@
 //! Nothing here knows whether the disks are simulated or served, or where requests come from.
 
 mod areas;
+mod brought;
 mod collections;
 mod config;
 mod data_disk_table;
@@ -26,8 +27,11 @@ mod setting;
 mod text;
 
 pub use areas::{Footprint, lay_out};
+pub use brought::{BroughtName, BroughtPolicies};
 pub use collections::CollectionObserver;
-pub use config::{ConfigError, NODES_MAX, StackConfig, compared, ready_made, stack_text};
+pub use config::{
+    ConfigError, NODES_MAX, StackConfig, check_brought, compared, ready_made, stack_text,
+};
 pub use describe::{Describe, DescribeNode};
 pub use disk_parts::DiskPart;
 pub use drawn::DrawnStack;

@@ -62,7 +62,8 @@ impl StackText {
     /// The stack with its nodes.
     fn config(self, file: &str, text: &str) -> Result<StackConfig, ConfigError> {
         let StackText { name, description, size, node, .. } = self;
-        Ok(StackConfig { name, description, size, node: read_nodes(file, text, node)? })
+        let nodes = read_nodes(file, text, node)?;
+        Ok(StackConfig { size, ..StackConfig::of_nodes(name, description, nodes) })
     }
 }
 

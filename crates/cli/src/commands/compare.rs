@@ -15,13 +15,15 @@ use crate::failure::{Failure, is_stopped, usage, usage_if_option};
 use imbrex_drives::quantity::{Size, parse_size};
 use imbrex_report::{ReplayMode, Report, TableStyle};
 use imbrex_serve::signals::STOPPED_EXIT_STATUS;
-use imbrex_sim::experiment::{BaseStack, Batch, Case, RunFiles, parameters};
-use imbrex_stack::{StackConfig, WindowsBy, check_series, compared};
+use imbrex_sim::experiment::{BaseStack, Batch, Case, RequestSink, RunFiles, parameters};
+use imbrex_stack::{StackConfig, WindowsBy, check_brought, check_series, compared};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Replays one workload through several stacks.
 pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     check_together(args)?;
+    check_requests(args, caller)?;
     check_outputs(args)?;
     let (workload, mut replay, _kept) = workload(&args.workload, caller)?;
     if args.untimed {
@@ -43,7 +45,11 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
         bases.push(BaseStack { own: own.collect(), file: name.clone(), config });
     }
     let swept = sweep(&swept_values, bases.len())?;
-    let swept = swept.stacks(&bases, &settings).map_err(usage_if_option)?;
+    let mut swept = swept.stacks(&bases, &settings).map_err(usage_if_option)?;
+    for (config, _) in &mut swept {
+        config.bring(caller.policies()).map_err(usage)?;
+    }
+    check_brought(caller.policies(), swept.iter().map(|(config, _)| config)).map_err(usage)?;
     if workload.is_stream() && swept.len() > 1 {
         return Err(usage(format!(
             "--trace -: standard input can be read once, and {} systems are to be compared: give a \
@@ -82,7 +88,7 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
         .collect();
     let seed = args.output.seed.unwrap_or(1);
     let batch = Batch { workload, seed, cases, jobs: jobs(args.output.jobs) };
-    let keeping = keeping(args)?;
+    let keeping = keeping(args, caller)?;
     let mut report = make(args, &batch, keeping.as_ref(), caller)?;
     report.commit = commit();
     let mut is_whole = report.left.is_empty();
@@ -112,15 +118,23 @@ fn make(
     keeping: Option<&Keeping>,
     caller: &Caller,
 ) -> Result<Report, Failure> {
+    let table = Mutex::default();
     let files = RunFiles {
-        request_log: args.log_requests.as_deref(),
+        request_log: match &args.log_requests {
+            Some(file) => Some(RequestSink::File(file)),
+            None => caller.wants_requests().then_some(RequestSink::Table(&table)),
+        },
         save_state: args.save_state.as_deref(),
         state: args.state.as_deref(),
         program: &program(),
     };
     let made =
         until_stopped(args.output.quiet, keeping, caller, |watch| batch.run_with(&files, watch))?;
-    made.map_err(usage_if_option)
+    let report = made.map_err(usage_if_option)?;
+    if caller.wants_requests() && report.left.is_empty() {
+        caller.give_requests(table.into_inner().unwrap_or_else(PoisonError::into_inner));
+    }
+    Ok(report)
 }
 
 /// Sets the least number of rewrites beside that of each run. Gives whether it came to its end: runs stay that are made
@@ -143,10 +157,10 @@ fn add_bounds(report: &mut Report, batch: &Batch, caller: &Caller) -> Result<boo
 
 /// Where runs are kept when they end: beside the results, unless they leave something else behind, which would be lacking
 /// of runs that are not made again.
-fn keeping(args: &CompareArgs) -> Result<Option<Keeping>, Failure> {
+fn keeping(args: &CompareArgs, caller: &Caller) -> Result<Option<Keeping>, Failure> {
     let others = [&args.log_requests, &args.save_state, &args.state];
     match &args.output.out {
-        Some(out) if others.iter().all(|file| file.is_none()) => {
+        Some(out) if others.iter().all(|file| file.is_none()) && !caller.wants_requests() => {
             Keeping::beside(out, args.resume).map(Some)
         }
         _ => Ok(None),
@@ -184,6 +198,17 @@ fn check_state(args: &CompareArgs, systems: usize) -> Result<(), Failure> {
             "{option}: a state is of one system, and {systems} are to be compared; accepted: one, such as --systems pore"
         ))),
         _ => Ok(()),
+    }
+}
+
+/// Finds options beside which a program cannot want a row for each request, as a shell cannot log them.
+fn check_requests(args: &CompareArgs, caller: &Caller) -> Result<(), Failure> {
+    let options = [("--untimed", args.untimed), ("--resume", args.resume)];
+    match options.into_iter().find(|(_, is_given)| *is_given && caller.wants_requests()) {
+        Some((option, _)) => {
+            Err(usage(format!("log_requests with {option}; accepted: one of them")))
+        }
+        None => Ok(()),
     }
 }
 

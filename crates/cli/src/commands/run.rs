@@ -20,6 +20,7 @@ use stopped::{execute_until_stopped, say_what_is_left};
 /// Runs one experiment.
 pub fn run(args: &RunArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     let mut experiment = Experiment::open(&args.file)?;
+    experiment.brought.clone_from(caller.policies());
     if let Some(scale) = args.scale {
         experiment.rescale(scale)?;
     }

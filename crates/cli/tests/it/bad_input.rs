@@ -146,6 +146,28 @@ fn an_unknown_system_suggests_the_nearest() {
 }
 
 #[test]
+fn a_policy_in_python_is_refused_in_a_shell() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("t.csv"), MSR_READ).expect("a file");
+    let refused = |arguments: &[&str], status, words: &str| {
+        let output = imbrex(folder.path(), arguments);
+        let message = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {message}");
+        assert_eq!(message, format!("imbrex: {words}\n"), "{arguments:?}");
+    };
+    let set = ["--set", "cache.policy=python:mine"];
+    let brought_none = "node `cache`: policy = \"python:mine\" is code of a program, which has brought none of that \
+                        name; accepted: a policy of imbrex, or in Python one of `policies`";
+    let compare = ["compare", "--trace", "t.csv", "--systems", "lru"];
+    refused(&[&compare[..], &set].concat(), 2, brought_none);
+    let create = ["create", "lru", "--data", "image", "--size", "1GiB"];
+    let cannot_be_served = "node `cache`: policy = \"python:mine\" cannot be served: it is there to be tried in \
+                            simulations; accepted: a policy of imbrex";
+    refused(&[&create[..], &set].concat(), 1, cannot_be_served);
+    assert!(!folder.path().join("image").exists());
+}
+
+#[test]
 fn a_misspelt_key_names_its_line_and_suggests_the_nearest() {
     let (message, line) = of_stack("policy = ", "polcy = ");
     let expected = format!("s.toml:{line}: cache: unknown field `polcy`, expected one of `name`, ");

@@ -15,6 +15,7 @@
 mod admission;
 mod batch;
 mod block_index;
+mod brought;
 mod destage;
 mod destage_queue;
 mod durable;
@@ -47,6 +48,7 @@ mod zone_lru;
 mod zone_ranking;
 mod zones;
 
+pub use brought::{BroughtPolicy, CacheToFill, MakePolicy, PolicyCall, PolicyCode, Surround};
 pub use durable::codec;
 pub use opt::next_uses;
 pub use plain::PlainPolicy;
@@ -61,7 +63,7 @@ pub use zones::ZoneSettings;
 
 use crate::counters::{Counter, Gauge};
 use crate::disk::Geometry;
-use crate::error::IoError;
+use crate::error::{BroughtFailure, IoError};
 use crate::layer::{Context, Layer, Port};
 use crate::ledger::Ledger;
 use crate::lifecycle::Start;
@@ -201,6 +203,11 @@ impl Layer for Cache {
             self.submit_failed(request, ctx);
             return self.advance(ctx);
         }
+        if self.replacement.policy.failure().is_some() {
+            // Whoever simulates finds out why.
+            ctx.finish(request.id, Err(IoError::ShutDown));
+            return self.advance(ctx);
+        }
         if self.rewriting.asks_at_write && matches!(request.operation, Operation::Write { .. }) {
             self.ask_for_zones(ctx);
         }
@@ -264,6 +271,10 @@ impl Layer for Cache {
             ("clean_blocks", cached_blocks - dirty_blocks),
             ("free_blocks", capacity - cached_blocks),
         ]);
+    }
+
+    fn failure(&self) -> Option<BroughtFailure> {
+        self.replacement.policy.failure()
     }
 
     fn saved(&mut self) -> Option<&mut dyn Saved> {

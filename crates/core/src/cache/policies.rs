@@ -1,6 +1,7 @@
 //! Every policy by its settings.
 
 use super::batch::BATCH;
+use super::brought::{Brought, CacheToFill};
 use super::lru_band::LruBand;
 use super::most::Most;
 use super::opt::Opt;
@@ -10,6 +11,7 @@ use super::settings::{CacheSettings, PolicySettings};
 use super::settings_error::CacheSettingsError;
 use crate::counters::{Group, PORE, RIDE, ZONE_BUFFER, ZONES_ASKED};
 use crate::disk::Geometry;
+use crate::units::BlockCount;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -32,6 +34,11 @@ impl CacheSettings {
             PolicySettings::Sac(settings) => settings.build(self.capacity_blocks, backing),
             PolicySettings::ZoneLru(settings) => settings.build(backing),
             PolicySettings::Opt { next_uses } => Ok(Box::new(Opt::new(Arc::clone(next_uses)))),
+            PolicySettings::Brought(policy) => {
+                let capacity = BlockCount(self.capacity_blocks);
+                let cache = CacheToFill { capacity, backing: backing.clone() };
+                Ok(Box::new(Brought::new(policy, &cache)))
+            }
         }
     }
 }
@@ -60,6 +67,8 @@ impl PolicySettings {
             // The plain policies have 9 to 14.
             PolicySettings::Most(_) => 15,
             PolicySettings::Sac(_) => 16,
+            // It has no saved states.
+            PolicySettings::Brought(_) => 17,
         };
         let mut words = vec![("policy number", number)];
         match self {
@@ -71,7 +80,7 @@ impl PolicySettings {
             }
             PolicySettings::Most(zones) => words.push(("zone_blocks", zones.identity())),
             PolicySettings::Sac(settings) => words.extend(settings.identity()),
-            PolicySettings::Plain(_) | PolicySettings::Opt { .. } => {}
+            PolicySettings::Plain(_) | PolicySettings::Opt { .. } | PolicySettings::Brought(_) => {}
         }
         words
     }
@@ -86,7 +95,8 @@ impl PolicySettings {
             | PolicySettings::LruBand { .. }
             | PolicySettings::Most(_)
             | PolicySettings::Sac(_)
-            | PolicySettings::Opt { .. } => &[],
+            | PolicySettings::Opt { .. }
+            | PolicySettings::Brought(_) => &[],
         }
     }
 }

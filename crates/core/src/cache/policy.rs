@@ -1,6 +1,7 @@
 //! What chooses the blocks that leave a full cache.
 
 use crate::counters::{Counter, Gauge};
+use crate::error::BroughtFailure;
 use crate::extent::Extent;
 use crate::saved::Saved;
 use crate::state::{StateError, StateReader, StateWriter};
@@ -73,6 +74,12 @@ pub trait EvictionPolicy: Saved {
 
     /// A block leaves.
     fn on_remove(&mut self, entry: u32);
+
+    /// Why the policy cannot go on, if code that a program [brought](super::BroughtPolicy) has failed. The cache
+    /// refuses every request from then on.
+    fn failure(&self) -> Option<BroughtFailure> {
+        None
+    }
 
     /// Writes down what the policy must know again. `numbers` says, by entry, by which number to
     /// call a block there: they are dense, whatever entries are in use.

@@ -1,5 +1,6 @@
 //! What a cache can be told, and whether it makes sense.
 
+use super::brought::BroughtPolicy;
 use super::durable::codec::checkpoint_blocks;
 use super::durable::intent::INTENT_PAGES;
 use super::plain::PlainPolicy;
@@ -97,6 +98,8 @@ pub enum PolicySettings {
         /// or `u32::MAX`: see [`next_uses`](super::next_uses).
         next_uses: Arc<[u32]>,
     },
+    /// Code that the program which simulates brings with it.
+    Brought(BroughtPolicy),
 }
 
 /// How a cache divides its flash, in blocks.
@@ -204,6 +207,13 @@ impl CacheSettings {
                  another"
                     .into(),
             );
+        }
+        if let PolicySettings::Brought(policy) = &self.policy {
+            return error(format!(
+                "the policy {} in a durable cache: it is there to be tried in simulations, and what it keeps \
+                 is not known; accepted: a policy of imbrex, or no durability",
+                policy.name
+            ));
         }
         if durability.ring_blocks < RING_BLOCKS_MIN {
             return error(format!(

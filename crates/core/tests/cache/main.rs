@@ -1,6 +1,7 @@
 //! Tests of the write-back cache.
 
 mod band_rivals;
+mod brought;
 #[allow(dead_code, reason = "each family of tests uses a part of it")]
 #[path = "../common/mod.rs"]
 mod common;

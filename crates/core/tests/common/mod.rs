@@ -1,5 +1,6 @@
 //! What the tests of several families of layers share: disks, hosts that know what they wrote, small layers.
 
+pub mod brought;
 pub mod check;
 pub mod crash_disk;
 pub mod crash_host;

@@ -12,6 +12,7 @@ mod s_blocks;
 mod segments;
 pub mod variants;
 
+use crate::common::brought::{Wrong, outside_lru};
 use buffers::{buffer, buffer_with_copies, buffering, kept};
 use caches::{
     BACKING_BLOCKS, cache, cache_over, durable, in_batches, lru, lru_band, most, plain, pore, ride,
@@ -62,6 +63,7 @@ macro_rules! every_kind {
             cache_two_q: cache(plain("2q")),
             cache_arc: cache(plain("arc")),
             cache_lru_band: cache(lru_band()),
+            cache_brought: cache(with_policy(outside_lru(0, Wrong::Nothing))),
             cache_most: cache(most()),
             cache_sac: cache(sac()),
             cache_pore_cf: cache(pore(OpenZones::Cf)),

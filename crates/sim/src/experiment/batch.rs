@@ -10,7 +10,6 @@ use crate::analysis::bound::{CELLS_DEFAULT, Limits};
 use crate::progress::Progress;
 use imbrex_report::Report;
 use imbrex_stack::ConfigError;
-use std::path::Path;
 
 /// Cases over one workload.
 #[derive(Clone, Debug)]
@@ -42,7 +41,7 @@ impl Batch {
     /// # Errors
     /// Those of [`run`](Self::run), when a file cannot be read or written, and when it is stopped before any run is made.
     pub fn run_with(&self, files: &RunFiles<'_>, watch: &Watch<'_>) -> Result<Report, RunError> {
-        let logs = files.request_log.map(|file| RequestLogs::new(file, self.cases.len()));
+        let logs = files.request_log.map(|sink| RequestLogs::new(sink, self.cases.len()));
         let task = |(number, case)| {
             let request_log = logs.as_ref().map(|logs| logs.of_run(number));
             let files = RunFiles { request_log, ..*files };
@@ -61,9 +60,8 @@ impl Batch {
             report.left = left;
             return Ok(report);
         }
-        let path = files.request_log.map(Path::to_path_buf).unwrap_or_default();
         let finished = logs.map_or(Ok(()), RequestLogs::finish);
-        finished.map_err(|error| RunError::RequestLog { path, error })?;
+        finished.map_err(|error| RunError::of_log(files.request_log, error))?;
         Ok(report)
     }
 

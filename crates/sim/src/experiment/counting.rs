@@ -32,7 +32,7 @@ impl Task<'_> {
         let mut clock = VirtualClock::default();
         let begun = self.warm_up(&mut replayer, &mut engine, &mut clock, &describe, stop)?;
         engine.run(&mut clock, &mut replayer, &mut |_, _| {});
-        replayer.take_error().map_err(|error| self.stopped(error))?;
+        self.check_replayed(&mut replayer, &engine.stack)?;
         let counts = replayer.counts;
         let cut = replayer.cut();
         let workload = self.told(replayer.records(), counts, begun.warm_up)?;

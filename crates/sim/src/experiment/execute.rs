@@ -148,6 +148,10 @@ impl Work<'_> {
         };
         let mut words = vec![kind.to_string(), self.key()];
         if let Work::Run(task) = self {
+            if task.case.config.brought_policies().next().is_some() {
+                // Nobody knows the code by its name.
+                return None;
+            }
             // They stand in what is told of a combined workload.
             words.push(format!("{:?}", task.case.parameters));
         }
@@ -166,7 +170,10 @@ impl Work<'_> {
 
     fn make(&self, footprints: &Footprints, stop: &AtomicBool) -> Result<Done, RunError> {
         Ok(match self {
-            Work::Run(task) => Done::Run(Box::new(task.run(footprints, stop)?)),
+            Work::Run(task) => {
+                let run = task.case.config.surround(|| task.run(footprints, stop));
+                Done::Run(Box::new(run?))
+            }
             Work::Look(look) => Done::Look(look.take(stop)?),
         })
     }

@@ -16,7 +16,7 @@ use imbrex_drives::Bands;
 use imbrex_drives::quantity::{Size, SizeOrShare};
 use imbrex_drives::toml_error::{self, read_text};
 use imbrex_report::{Dependencies, Due, ReplayMode};
-use imbrex_stack::{ConfigError, NodeConfig, Setting, read_nodes};
+use imbrex_stack::{BroughtPolicies, ConfigError, NodeConfig, Setting, read_nodes};
 use imbrex_traces::combine::Combination;
 use imbrex_traces::synthetic::PATH_PREFIX;
 use imbrex_traces::{BlockRule, ReadOptions};
@@ -91,6 +91,9 @@ pub struct Experiment {
     /// How its figures are drawn.
     #[serde(default)]
     pub plot: Vec<Plot>,
+    /// The policies that its stacks may name beside those of Imbrex.
+    #[serde(skip)]
+    pub brought: BroughtPolicies,
     /// Whether its loads were divided by more than the file says.
     #[serde(skip)]
     pub(super) is_divided: bool,

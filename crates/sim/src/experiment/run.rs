@@ -7,17 +7,18 @@ use super::heads::HeadsConfig;
 use super::jobs::JobError;
 use super::kept::Wanted;
 use super::member_movement::{DiskRecordings, MovementConfig};
+use super::request_logs::RequestSink;
 use super::rounds::Rounds;
 use super::state_file::StateFileError;
 use super::workload::{Until, Workload};
 use crate::events::{Event, NeverGiven, Scripted};
 use crate::replay::{
-    Cut, Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, RequestLog, StreamWindow,
-    Windows,
+    Cut, Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
 };
 use crate::simulation::{VirtualClock, format};
 use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::engine::Engine;
+use imbrex_core::error::BroughtFailure;
 use imbrex_core::extent::Extent;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
@@ -87,6 +88,14 @@ pub enum RunError {
     /// A job of a sweep cannot be planned, read or made.
     #[error(transparent)]
     Job(#[from] JobError),
+    /// Code that was brought to the stack has failed.
+    #[error("system `{system}`: {failure}")]
+    Brought {
+        /// The stack.
+        system: String,
+        /// Why, as whoever brought the code says it.
+        failure: BroughtFailure,
+    },
 }
 
 /// One stack on one workload.
@@ -132,8 +141,8 @@ pub struct Task<'a> {
 /// Files that runs read and write beside their trace, as their options name them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunFiles<'a> {
-    /// Where a line is written for each request (`--log-requests`).
-    pub request_log: Option<&'a Path>,
+    /// Where there is a row for each request (`--log-requests`).
+    pub request_log: Option<RequestSink<'a>>,
     /// Where the state of the stack behind the warm-up is written (`--save-state`).
     pub save_state: Option<&'a Path>,
     /// Where a stack has its first state from (`--state`).
@@ -289,7 +298,7 @@ impl Task<'_> {
         };
         let (mut replayer, events) =
             run_with(replayer, events, (&mut engine, &mut clock), from, &mut observe);
-        replayer.take_error().map_err(|error| self.stopped(error))?;
+        self.check_replayed(&mut replayer, &engine.stack)?;
         self.end_log(&mut replayer)?;
         let counts = replayer.counts;
         let system = &self.case.config.name;
@@ -325,30 +334,6 @@ impl Task<'_> {
         Ok(Replayed { run, workload, counts, stack: engine.stack, describe })
     }
 
-    /// Writes a line for each request from now on, if anybody wants that.
-    fn begin_log<I>(&self, replayer: &mut Replayer<I>) -> Result<(), RunError>
-    where
-        I: Iterator<Item = Result<TraceRecord, TraceError>>,
-    {
-        let Some(path) = self.files.request_log else {
-            return Ok(());
-        };
-        let label = imbrex_report::label(&self.case.config.name, &self.case.parameters);
-        let log = RequestLog::create(path, &imbrex_report::csv_cell(&label));
-        replayer.log_to(log.map_err(|error| RunError::RequestLog { path: path.into(), error })?);
-        Ok(())
-    }
-
-    /// Writes the lines that are not written yet.
-    fn end_log<I>(&self, replayer: &mut Replayer<I>) -> Result<(), RunError>
-    where
-        I: Iterator<Item = Result<TraceRecord, TraceError>>,
-    {
-        let ended = replayer.take_log().map_or(Ok(()), RequestLog::finish);
-        let path = self.files.request_log.map(Path::to_path_buf).unwrap_or_default();
-        ended.map_err(|error| RunError::RequestLog { path, error })
-    }
-
     /// How all rounds of the workload are replayed.
     pub(super) fn replay_options(&self) -> ReplayOptions {
         let (replay, rounds) = (self.case.replay, u64::from(self.workload.repeat));
@@ -366,6 +351,25 @@ impl Task<'_> {
             }
         }
         Ok(records)
+    }
+
+    /// Says what has ended a replay early, if anything has.
+    pub(super) fn check_replayed<I>(
+        &self,
+        replayer: &mut Replayer<I>,
+        stack: &Stack,
+    ) -> Result<(), RunError>
+    where
+        I: Iterator<Item = Result<TraceRecord, TraceError>>,
+    {
+        let ended = replayer.take_error().map_err(|error| self.stopped(error));
+        match stack.failure() {
+            None => ended,
+            // What the requests say follows from that.
+            Some(failure) => {
+                Err(RunError::Brought { system: self.case.config.name.clone(), failure })
+            }
+        }
     }
 
     /// What has ended a replay early.

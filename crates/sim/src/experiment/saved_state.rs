@@ -35,6 +35,16 @@ impl Task<'_> {
         let Some(file) = self.files.state.or(self.files.save_state) else {
             return Ok(None);
         };
+        if let Some(policy) = self.case.config.brought_policies().next()
+            && self.files.save_state.is_some()
+        {
+            let system = &self.case.config.name;
+            let reason = format!(
+                "system `{system}`: the state of the policy \"{}\" cannot be saved",
+                policy.as_str()
+            );
+            return Err(StateFileError::NotSaved { reason }.into());
+        }
         let mut contents = Contents::default();
         let no_trace = || StateFileError::NoTrace { trace: self.workload.path.clone() };
         let mut trace = contents.of_workload(self.workload).ok_or_else(no_trace)?;

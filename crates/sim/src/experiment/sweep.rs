@@ -5,7 +5,7 @@ use super::experiment::Experiment;
 use super::known::text_of;
 use super::member_movement::MovementConfig;
 use imbrex_drives::toml_error::listed;
-use imbrex_stack::{ConfigError, Setting, StackConfig, check_taken};
+use imbrex_stack::{ConfigError, Setting, StackConfig, check_brought, check_taken};
 use std::collections::BTreeMap;
 
 /// A value for each swept key.
@@ -200,7 +200,11 @@ impl Experiment {
             is_of_no_node: &|key| self.movement_key(key).is_some(),
             nobody: "no stack of the experiment",
         };
-        let swept = sweep.stacks(&self.base_stacks()?, &self.settings(more)?)?;
+        let mut swept = sweep.stacks(&self.base_stacks()?, &self.settings(more)?)?;
+        for (config, _) in &mut swept {
+            config.bring(&self.brought)?;
+        }
+        check_brought(&self.brought, swept.iter().map(|(config, _)| config))?;
         let with_movement = |(config, point): (StackConfig, Point)| -> Result<_, ConfigError> {
             Ok(SweptStack { movement: self.movement_at(&point)?, config, point })
         };
@@ -243,12 +247,8 @@ impl Experiment {
             stacks.push(BaseStack { file: name, config, own: vec![] });
         }
         if !self.node.is_empty() {
-            let config = StackConfig {
-                name: self.stack.as_ref().unwrap_or(&self.name).clone(),
-                description: self.title.clone(),
-                size: None,
-                node: self.node.clone(),
-            };
+            let name = self.stack.as_ref().unwrap_or(&self.name).clone();
+            let config = StackConfig::of_nodes(name, self.title.clone(), self.node.clone());
             let config = config.with(&self.file, &[])?;
             stacks.push(BaseStack { file: self.file.clone(), config, own: vec![] });
         }

@@ -70,7 +70,7 @@ impl Task<'_> {
         };
         let hold_after = replayer.hold_after(hold_after);
         engine.run(clock, replayer, &mut |_, stack| filling.observe(stack, &hold_after));
-        replayer.take_error().map_err(|error| self.stopped(error))?;
+        self.check_replayed(replayer, &engine.stack)?;
         // What was stopped means nothing.
         let is_stopped = stop.load(Ordering::Relaxed);
         let requests = match replayer.records_before_held() {

@@ -5,23 +5,27 @@ use imbrex_core::activity::Activity;
 use imbrex_core::operation::Operation;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
 use imbrex_core::words::Words;
+use imbrex_report::{RequestRow, RequestTable};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// The columns of a log, behind that of the run. Times are seconds from the start of what is measured.
-pub const COLUMNS: &str =
-    "request,operation,offset_bytes,length_bytes,arrival_s,start_s,end_s,waited_for";
-
-/// Writes a line of CSV for each request that has ended, in the order of their ends.
+/// Has a row for each request that has ended, in the order of their ends.
 pub struct RequestLog {
-    /// What stands first in each line, with its comma.
+    /// The label of the run.
     run: String,
-    file: BufWriter<File>,
+    rows: Rows,
     /// Of the requests that are open, by their number among those.
     open: Vec<Open>,
     /// Why the last line could not be written.
     error: Option<io::Error>,
+}
+
+/// Where the rows go.
+enum Rows {
+    /// Lines of CSV.
+    File(BufWriter<File>),
+    Table(RequestTable),
 }
 
 /// What is known of a request when it is issued.
@@ -32,13 +36,21 @@ struct Open {
 }
 
 impl RequestLog {
-    /// A log in a new file, or in place of what is there. `run` is the first field of each line, as CSV has it.
+    /// A log of the run with this label in a new file, or in place of what is there.
     ///
     /// # Errors
     /// When the file cannot be made.
     pub fn create(path: &Path, run: &str) -> io::Result<RequestLog> {
-        let file = BufWriter::new(File::create(path)?);
-        Ok(RequestLog { run: format!("{run},"), file, open: Vec::new(), error: None })
+        Ok(RequestLog::of(run, Rows::File(BufWriter::new(File::create(path)?))))
+    }
+
+    /// A log in memory of the run with this label.
+    pub fn in_memory(run: &str) -> RequestLog {
+        RequestLog::of(run, Rows::Table(RequestTable::default()))
+    }
+
+    fn of(run: &str, rows: Rows) -> RequestLog {
+        RequestLog { run: run.to_string(), rows, open: Vec::new(), error: None }
     }
 
     /// A request is issued.
@@ -70,21 +82,33 @@ impl RequestLog {
             Operation::Flush => [0, 0],
             _ => [first_block, blocks].map(|count| count * BLOCK_BYTES),
         };
-        let (run, operation) = (&self.run, name(operation));
-        let waited_for = waited_for.map_or("", Activity::word);
-        let written = writeln!(
-            self.file,
-            "{run}{record},{operation},{offset_bytes},{length_bytes},{arrival_s},{start_s},{end_s},{waited_for}"
-        );
-        self.error = written.err();
+        let row = RequestRow {
+            request: record,
+            operation: name(operation),
+            offset_bytes,
+            length_bytes,
+            arrival_s,
+            start_s,
+            end_s,
+            waited_for: waited_for.map(Activity::word),
+        };
+        match &mut self.rows {
+            Rows::File(file) => self.error = row.write_csv(&self.run, file).err(),
+            Rows::Table(table) => table.push(&self.run, &row),
+        }
     }
 
-    /// Writes what is not written yet.
+    /// Writes what is not written yet; gives what is in memory.
     ///
     /// # Errors
     /// When a line could not be written.
-    pub fn finish(mut self) -> io::Result<()> {
-        let flushed = self.file.flush();
-        self.error.map_or(flushed, Err)
+    pub fn finish(self) -> io::Result<Option<RequestTable>> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        match self.rows {
+            Rows::File(mut file) => file.flush().map(|()| None),
+            Rows::Table(table) => Ok(Some(table)),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod archives;
 mod arrays;
+mod brought;
 mod browser;
 mod calibration;
 mod closed_forms;
@@ -33,6 +34,9 @@ mod memory;
 mod memory_buffer;
 mod movement;
 mod no_cleaning;
+#[path = "../../../core/tests/common/brought.rs"]
+#[allow(dead_code, reason = "the core tests use more of it than the tests of whole stacks")]
+mod outside;
 mod plots;
 mod raid;
 mod raid_bad_input;

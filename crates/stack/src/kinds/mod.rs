@@ -61,6 +61,7 @@ pub use stripe::StripeConfig;
 pub use write_back_cache::{CacheConfig, CacheKeys, Destage};
 
 use super::areas::Footprint;
+use super::brought::BroughtName;
 use super::config::{ConfigError, StackConfig};
 use super::durability::JournalKeys;
 use super::options::BuildOptions;
@@ -553,6 +554,11 @@ pub(super) trait Node {
 
     /// The policy to which a key belongs that this node would have under that policy alone.
     fn owner_of(&self, _key: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// Its policy, if a program brings that with it.
+    fn brought_policy(&self) -> Option<&BroughtName> {
         None
     }
 

@@ -8,12 +8,13 @@ use super::{
     Reported, World, Writer, wrong,
 };
 use crate::areas::{Footprint, share_bytes};
+use crate::brought::BroughtName;
 use crate::config::ConfigError;
 use crate::durability::BLOCKS_MAX;
 use crate::durability::JournalKeys;
 use crate::roles::NodeRole;
 use imbrex_core::cache::codec::RECORD_KINDS;
-use imbrex_core::cache::{Cache, CacheMode, CacheSettings, PolicySettings};
+use imbrex_core::cache::{BroughtPolicy, Cache, CacheMode, CacheSettings, PolicySettings};
 use imbrex_core::counters::{CACHED, DIRTY, Group, JOURNAL, WRITE_BACK_CACHE};
 use imbrex_core::durability::DurabilitySettings;
 use imbrex_core::layer::Port;
@@ -204,6 +205,19 @@ impl Node for CacheConfig {
         self.destage.0 == Destage::Cached
     }
 
+    fn refused_by_serving(&self) -> Option<String> {
+        let policy = self.policy.brought()?.as_str();
+        Some(format!(
+            "node `{}`: policy = \"{policy}\" cannot be served: it is there to be tried in simulations; accepted: a \
+             policy of imbrex",
+            self.name
+        ))
+    }
+
+    fn brought_policy(&self) -> Option<&BroughtName> {
+        self.policy.brought()
+    }
+
     fn owner_of(&self, key: &str) -> Option<&'static str> {
         owner_of(self.policy.policy().name(), key)
     }
@@ -237,6 +251,8 @@ impl Node for CacheConfig {
                   top of the stack",
             ));
         }
+        let brought = self.policy.brought().map(|name| world.config.brought.get(name).cloned());
+        let brought = brought.transpose().map_err(|words| wrong(&self.name, &words))?;
         if let Some(share) = self.spare_share.filter(|share| !(0.0..=1.0).contains(share)) {
             return Err(wrong(
                 &self.name,
@@ -247,7 +263,7 @@ impl Node for CacheConfig {
         let reserved = CacheSettings::reserved_blocks(durability);
         let backing_blocks = BlockCount(asked.blocks.0 + reserved);
         let flash = self.flash_asked(backing_blocks, world)?;
-        let planned = PlannedCache { config: self.clone(), backing_blocks, durability };
+        let planned = PlannedCache { config: self.clone(), backing_blocks, durability, brought };
         Ok((Box::new(planned), asked_below(asked, flash, durability)))
     }
 }
@@ -294,6 +310,10 @@ pub(super) fn build(
         destage_slots: u64::from(settings.destage_slots_max),
         of_policy: settings.policy.groups(),
         is_durable: settings.durability.is_some(),
+        brought: match &settings.policy {
+            PolicySettings::Brought(policy) => Some(policy.name.clone()),
+            _ => None,
+        },
     };
     let (layer, geometry) = Cache::new(settings, &flash.geometry, &backing.geometry)
         .map_err(|error| wrong(node, &error))?;
@@ -388,6 +408,8 @@ struct PlannedCache {
     /// Blocks of what it caches.
     backing_blocks: BlockCount,
     durability: Option<DurabilitySettings>,
+    /// Its policy, where a program brings that with it.
+    brought: Option<BroughtPolicy>,
 }
 
 impl PlannedCache {
@@ -404,6 +426,7 @@ impl PlannedCache {
             log: backing.geometry.log,
             mean_band: backing.mean_band,
             lookups: known.lookups,
+            brought: self.brought.as_ref(),
         };
         let policy = config.policy.policy().settings(&given)?;
         let capacity_blocks = match is_unbounded {
@@ -451,6 +474,8 @@ pub struct Facts {
     pub destage_slots: u64,
     /// Whether it keeps a journal.
     pub is_durable: bool,
+    /// Its policy, where a program brings it with it.
+    pub brought: Option<String>,
 }
 
 impl Reported for Facts {
@@ -477,6 +502,7 @@ impl Reported for Facts {
     fn tell(&self, run: &mut Run) {
         let others = run.cache.capacity_blocks.unwrap_or(0);
         run.cache.capacity_blocks = Some(others + self.capacity_blocks);
+        run.cache.brought_policies.extend(self.brought.clone());
     }
 }
 

@@ -16,7 +16,7 @@ keys! {
 }
 
 impl PolicyKeys for LruBandConfig {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "lru-band"
     }
 

@@ -13,8 +13,9 @@ pub use pore::PoreConfig;
 
 use super::has_key;
 use super::wrong;
+use crate::brought::BroughtName;
 use crate::config::ConfigError;
-use imbrex_core::cache::{PlainPolicy, PolicySettings};
+use imbrex_core::cache::{BroughtPolicy, PlainPolicy, PolicySettings};
 use imbrex_core::disk::LogSize;
 use imbrex_core::units::{BlockCount, Lba};
 use imbrex_core::words::Words;
@@ -34,6 +35,8 @@ macro_rules! policies {
         pub enum PolicyConfig {
             /// One without keys.
             Plain(PlainPolicy),
+            /// One that a program brings with it.
+            Brought(BroughtName),
             $($(#[$doc])* $variant($keys)),*
         }
 
@@ -48,6 +51,9 @@ macro_rules! policies {
                 if let Some(policy) = word.and_then(PlainPolicy::of_word) {
                     return Ok(PolicyConfig::Plain(policy));
                 }
+                if let Some(name) = word.and_then(BroughtName::of_word) {
+                    return Ok(PolicyConfig::Brought(name));
+                }
                 match name {
                     $(Some(toml::Value::String(name)) if name == $name => {
                         Ok(PolicyConfig::$variant(<$keys as Keys>::read(keys)?))
@@ -60,6 +66,7 @@ macro_rules! policies {
             pub(super) fn policy(&self) -> &dyn PolicyKeys {
                 match self {
                     PolicyConfig::Plain(policy) => policy,
+                    PolicyConfig::Brought(name) => name,
                     $(PolicyConfig::$variant(keys) => keys),*
                 }
             }
@@ -70,6 +77,9 @@ macro_rules! policies {
                 match self {
                     PolicyConfig::Plain(policy) => {
                         Named { policy: policy.word(), keys: &NoKeys {} }.serialize(to)
+                    }
+                    PolicyConfig::Brought(name) => {
+                        Named { policy: name.as_str(), keys: &NoKeys {} }.serialize(to)
                     }
                     $(PolicyConfig::$variant(keys) => {
                         Named { policy: $name, keys }.serialize(to)
@@ -104,9 +114,19 @@ policies! {
 /// A policy as TOML and JSON have it: its name first.
 #[derive(Serialize)]
 struct Named<'a, T> {
-    policy: &'static str,
+    policy: &'a str,
     #[serde(flatten)]
     keys: &'a T,
+}
+
+impl PolicyConfig {
+    /// The name of the policy, if a program brings it with it.
+    pub(super) fn brought(&self) -> Option<&BroughtName> {
+        match self {
+            PolicyConfig::Brought(name) => Some(name),
+            _ => None,
+        }
+    }
 }
 
 /// The keys of a policy that has none.
@@ -114,7 +134,7 @@ struct Named<'a, T> {
 struct NoKeys {}
 
 impl PolicyKeys for PlainPolicy {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.word()
     }
 
@@ -124,6 +144,17 @@ impl PolicyKeys for PlainPolicy {
 
     fn settings(&self, _: &PolicyGiven<'_>) -> Result<PolicySettings, ConfigError> {
         Ok(PolicySettings::Plain(*self))
+    }
+}
+
+impl PolicyKeys for BroughtName {
+    fn name(&self) -> &str {
+        self.as_str()
+    }
+
+    fn settings(&self, given: &PolicyGiven<'_>) -> Result<PolicySettings, ConfigError> {
+        let policy = given.brought.expect("a cache is planned with what was brought");
+        Ok(PolicySettings::Brought(policy.clone()))
     }
 }
 
@@ -149,12 +180,12 @@ pub fn policy_key() -> Key {
     }
 }
 
-const POLICIES_ACCEPTED: &str = r#"`"lru"`, `"fifo"`, `"clock"`, `"sieve"`, `"s3-fifo"`, `"2q"`, `"arc"`: [well-known ones](systems/policies.md); `"lru-band"`: with the least recently used its whole band, needs bands below; `"most"`, `"sac"`: [rivals that know bands](systems/policies.md#rivals-that-know-bands); `"pore"`; [`"ride"`](systems/ride.md): dirty blocks where the rewrite of their band is already paid for; as bounds, `"unlimited"`: none, the cache is as large as what it caches, and `"opt"`: the one used again last, known from the trace"#;
+const POLICIES_ACCEPTED: &str = r#"`"lru"`, `"fifo"`, `"clock"`, `"sieve"`, `"s3-fifo"`, `"2q"`, `"arc"`: [well-known ones](systems/policies.md); `"lru-band"`: with the least recently used its whole band, needs bands below; `"most"`, `"sac"`: [rivals that know bands](systems/policies.md#rivals-that-know-bands); `"pore"`; [`"ride"`](systems/ride.md): dirty blocks where the rewrite of their band is already paid for; as bounds, `"unlimited"`: none, the cache is as large as what it caches, and `"opt"`: the one used again last, known from the trace; `"python:NAME"`: [a class in Python](python.md#a-policy-of-your-own), in simulations alone"#;
 
 /// What a policy says of itself.
 pub(super) trait PolicyKeys {
     /// Its name in TOML files.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Whether the cache is to be as large as what it caches, whatever its capacity.
     fn is_unbounded(&self) -> bool {
@@ -183,6 +214,8 @@ pub(super) struct PolicyGiven<'a> {
     pub mean_band: Option<BlockCount>,
     /// The future, where it is known.
     pub lookups: Option<&'a [Lba]>,
+    /// The policy that a program brings with it, where the cache has such a one.
+    pub brought: Option<&'a BroughtPolicy>,
 }
 
 /// A number of dirty blocks that leave together.

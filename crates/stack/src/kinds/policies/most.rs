@@ -16,7 +16,7 @@ keys! {
 }
 
 impl PolicyKeys for MostConfig {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "most"
     }
 

@@ -12,7 +12,7 @@ keys! {
 }
 
 impl PolicyKeys for OptConfig {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "opt"
     }
 

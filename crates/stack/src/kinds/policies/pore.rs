@@ -40,7 +40,7 @@ keys! {
 }
 
 impl PolicyKeys for PoreConfig {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "pore"
     }
 

@@ -28,7 +28,7 @@ keys! {
 }
 
 impl PolicyKeys for RideConfig {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "ride"
     }
 

@@ -22,7 +22,7 @@ keys! {
 }
 
 impl PolicyKeys for SacConfig {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "sac"
     }
 
