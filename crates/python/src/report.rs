@@ -17,7 +17,7 @@ impl CompiledReport {
     /// Of a JSON document.
     #[new]
     fn new(py: Python<'_>, document: &str) -> PyResult<CompiledReport> {
-        let report = py.detach(|| serde_json::from_str(document));
+        let report = py.detach(|| Report::from_json(document));
         let report = report.map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(CompiledReport { report })
     }

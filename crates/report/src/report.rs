@@ -322,8 +322,7 @@ pub fn peak_rss_bytes() -> u64 {
 }
 
 /// What one disk did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(Default))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskUse {
     /// Name of the node in the stack.
     pub name: String,

@@ -6,9 +6,15 @@ use crate::args::DiffArgs;
 use crate::caller::Caller;
 use crate::failure::Failure;
 use imbrex_report::{Report, ReportDiff, SCHEMA};
-use serde_json::Value;
+use serde::Deserialize;
 use std::fs;
 use std::path::Path;
+
+/// What is read of a document first.
+#[derive(Deserialize)]
+struct Schema {
+    schema: String,
+}
 
 /// Sets two reports beside each other.
 pub fn run(args: &DiffArgs, caller: &Caller) -> Result<(), Failure> {
@@ -35,10 +41,9 @@ fn read(path: &Path) -> Result<Report, Failure> {
     let accepted = "accepted: a report.json, or the folder of --out of `compare` or `run`";
     let text = fs::read_to_string(&file).map_err(|error| format!("{name}: {error}; {accepted}"))?;
     let wrong = |error: serde_json::Error| format!("{name}: is no report: {error}; {accepted}");
-    let document: Value = serde_json::from_str(&text).map_err(wrong)?;
-    let schema = document.get("schema").and_then(Value::as_str).unwrap_or("none");
+    let Schema { schema } = serde_json::from_str(&text).map_err(wrong)?;
     if schema != SCHEMA {
         return Err(format!("{name}: schema {schema} is not {SCHEMA}; {accepted}").into());
     }
-    Ok(serde_json::from_value(document).map_err(wrong)?)
+    Ok(Report::from_json(&text).map_err(wrong)?)
 }
