@@ -491,6 +491,27 @@ def check_the_lines_of_readme_and_docs():
     assert pathlib.Path("results/mine/report.html").exists()
 
 
+def check_the_notebooks():
+    """Every cell of every notebook, from top to bottom, in the folder of a reader who has a trace."""
+    folder = TMP / "of-a-reader"
+    notebooks = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+    assert len(notebooks) == 6, notebooks
+    os.chdir(folder)
+    for notebook in notebooks:
+        seen = {}
+        for cell in json.loads(notebook.read_text())["cells"]:
+            code = "".join(cell["source"])
+            if cell["cell_type"] == "code":
+                assert not cell["outputs"], f"{notebook}: outputs do not belong into the repository"
+                exec(compile(code, notebook.name, "exec"), seen)
+        if "rows" in seen:
+            assert len(seen["rows"]) > 2 and set(seen["rows"]["agrees"]) <= {"true", "false"}, seen["rows"]
+    assert (folder / "report.html").stat().st_size > 10_000
+    import matplotlib.pyplot as pyplot
+
+    pyplot.close("all")
+
+
 def main():
     os.chdir(TMP)
     assert pandas.__version__

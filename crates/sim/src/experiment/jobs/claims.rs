@@ -170,7 +170,12 @@ impl Owner {
             let path = paths.last().expect("there is the first");
             match self.link(path) {
                 Ok(()) => return Ok(Taken::Ours(Claim { paths })),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // A network file system may have made the link and lost the answer. A job is asked for once at a time.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if self.is_own(path) {
+                        return Ok(Taken::Ours(Claim { paths }));
+                    }
+                }
                 Err(error) => return Err(error),
             }
             let next = self.claim_path(job, paths.len() + 1);
@@ -197,6 +202,14 @@ impl Owner {
             }
             linked => linked,
         }
+    }
+
+    /// Whether a claim is a link to the file of this owner.
+    fn is_own(&self, claim: &Path) -> bool {
+        let own = lock(&self.file).file.metadata();
+        let place = |found: io::Result<fs::Metadata>| found.ok().map(|it| (it.dev(), it.ino()));
+        let own = place(own);
+        own.is_some() && own == place(fs::metadata(claim))
     }
 
     /// Whether the owner of a claim is there. Of one that cannot be read nobody knows, and whoever has made it is given time.
@@ -277,6 +290,15 @@ mod tests {
         drop(taken);
         let _taken = claim(second.take("a").unwrap());
         assert!(matches!(first.take("a").unwrap(), Taken::Theirs));
+    }
+
+    #[test]
+    fn a_link_whose_answer_was_lost_is_a_claim() {
+        let folder = tempfile::tempdir().unwrap();
+        let owner = Owner::new(folder.path()).unwrap();
+        fs::hard_link(&lock(&owner.file).path, folder.path().join("a.1")).unwrap();
+        drop(claim(owner.take("a").unwrap()));
+        assert!(!folder.path().join("a.1").exists());
     }
 
     #[test]
