@@ -491,6 +491,37 @@ def check_the_lines_of_readme_and_docs():
     assert pathlib.Path("results/mine/report.html").exists()
 
 
+def check_figures_for_papers():
+    """They have the width of a column, letters stay letters, and the style of the caller stays as it is."""
+    import matplotlib
+    from imbrex import plots
+
+    before = dict(matplotlib.rcParams)
+    sweep = {"cache.capacity": ["16MiB", "32MiB", "64MiB"]}
+    report = imbrex.compare(RECORDING, limit=2000, systems=["lru", "pore", "smr-only"], sweep=sweep)
+    figure = plots.over(report, "cache.capacity", "response_mean_ms")
+    lines = figure.axes[0].lines
+    runs = report.runs.to_pandas().set_index("run")["response_mean_ms"]
+    assert [line.get_label() for line in lines] == ["lru", "pore", "smr-only"]
+    assert list(lines[0].get_ydata()) == [runs[f"lru capacity={size}"] for size in sweep["cache.capacity"]]
+    assert list(lines[2].get_ydata()) == [runs["smr-only"]] * 3
+    for name, made in (("over", figure), ("bars", plots.bars(report, size="text")), ("latency", plots.latency(report))):
+        width = plots.WIDTHS_INCHES["text" if name == "bars" else "column"]
+        plots.save(made, TMP / f"{name}.pdf")
+        pdf = (TMP / f"{name}.pdf").read_bytes()
+        box = re.search(rb"/MediaBox \[ 0 0 ([0-9.]+) ", pdf)
+        assert pdf.startswith(b"%PDF") and abs(float(box[1]) - 72 * width) < 0.1, box
+        assert b"/Type3" not in pdf and b"/Type 3" not in pdf
+        plots.save(made, TMP / f"{name}.svg")
+        assert "<text" in (TMP / f"{name}.svg").read_text()
+    assert dict(matplotlib.rcParams) == before
+    error = refused(imbrex.UsageError, lambda: plots.bars(report, "io_time"), "io_time: no column", "io_time_s")
+    assert error.value == "io_time"
+    refused(imbrex.UsageError, lambda: plots.bars(report, size="page"), "size='page'", "column, text")
+    untimed = imbrex.compare(RECORDING, limit=2000, systems=["lru"], untimed=True)
+    refused(imbrex.UsageError, lambda: plots.latency(untimed), "without times")
+
+
 def check_the_notebooks():
     """Every cell of every notebook, from top to bottom, in the folder of a reader who has a trace."""
     folder = TMP / "of-a-reader"
