@@ -45,6 +45,9 @@ def drive(engine, out):
         print(f"{type(error).__name__}: {error}", flush=True)
         # A pool that has lost a worker may wait for it for ever.
         os._exit(3)
+    except KeyboardInterrupt as stopped:
+        print(f"{type(stopped).__name__}: {stopped}", flush=True)
+        sys.exit(130)
 
 
 def driver(engine, out):
@@ -155,6 +158,24 @@ def check_the_lines_of_docs():
         compile(block, "docs/sweeps.md", "exec")
 
 
+def check_ctrl_c(engine, expected):
+    """It ends a driver soon; jobs are given back, and another one goes on."""
+    out = f"stopped-{engine}"
+    process = driver(engine, out)
+    runs = pathlib.Path(out) / "runs"
+    while not runs.exists() and process.poll() is None:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode in (0, 130) and (process.returncode == 0 or "Stopped" in said or engine != "threads"), said
+    assert not [claim for claim in (pathlib.Path(out) / "claims").iterdir() if claim.suffix != ".owner"], said
+    process = driver(engine, out)
+    said, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, said
+    assert table(out) == expected
+    print(f"{engine}: stopped, and went on")
+
+
 def check_not_installed():
     for name, extra, make in (("ray", "ray", engines.Ray), ("submitit", "slurm", lambda: engines.Submitit("x"))):
         try:
@@ -201,6 +222,8 @@ workload = {path = "synthetic:wdev-like", limit = 8000}
         # Of a node that is lost meanwhile others make what is left.
         assert process.returncode == 0 and (f"made={JOBS}" in said or RAY_ADDRESS), said
         assert table(engine) == expected, engine
+        if engine in ("threads", "pool"):
+            check_ctrl_c(engine, expected)
         if kills:
             check_kills(engine, kills, expected)
 

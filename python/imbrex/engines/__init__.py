@@ -5,8 +5,9 @@ and by whom, is settled in the folder of the results, so that an engine that los
 """
 
 from ._engine import Chunk, Engine, Tally
-from ._futures import Executor, Threads
+from ._futures import Executor
 from ._ray import Ray
 from ._submitit import Submitit
+from ._threads import Threads
 
 __all__ = ["Chunk", "Engine", "Executor", "Ray", "Submitit", "Tally", "Threads"]

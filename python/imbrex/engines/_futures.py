@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -35,13 +34,3 @@ class Executor:
     def cancel(self, tasks: Sequence[Future]) -> None:
         for future in tasks:
             future.cancel()
-
-
-class Threads(Executor):
-    """Threads of this process; as many as there are processors when nothing is said. They share the traces in memory."""
-
-    def __init__(self, threads: int | None = None) -> None:
-        count = threads if threads is not None else len(os.sched_getaffinity(0))
-        # The threads are those of the one chunk that all jobs are.
-        one = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="imbrex-sweep")
-        super().__init__(one, threads=count, chunk_jobs=None)
