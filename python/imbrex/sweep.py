@@ -84,7 +84,7 @@ def run(jobs: Path, out: Path, engine: Engine[Any] | None = None, *, retry_faile
 def _chunks(jobs: FilePath, out: FilePath, engine: Engine[Any], retry_failed: bool) -> list[Chunk]:
     """The jobs of a file in chunks, those with the longest jobs first."""
     with jobs.open() as file:
-        requests = [json.loads(line)["requests"] for line in file if line.strip()]
+        requests = [_requests(line) for line in file if line.strip()]
     size = engine.chunk_jobs or max(len(requests), 1)
     chunks = []
     for first in range(0, len(requests), size):
@@ -92,6 +92,14 @@ def _chunks(jobs: FilePath, out: FilePath, engine: Engine[Any], retry_failed: bo
         chunk = Chunk(str(jobs), str(out), first, first + len(of_chunk) - 1, engine.threads, retry_failed)
         chunks.append((max(of_chunk), chunk))
     return [chunk for _, chunk in sorted(chunks, key=lambda it: -it[0])]
+
+
+def _requests(line: str) -> int:
+    """How long a job is; what is no job is refused by who makes it, with its line."""
+    try:
+        return int(json.loads(line)["requests"])
+    except (ValueError, KeyError, TypeError):
+        return 0
 
 
 def collect(jobs: Path, out: Path, *, partial: bool = False) -> Document:

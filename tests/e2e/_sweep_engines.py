@@ -199,6 +199,13 @@ def check_errors_reach_the_driver():
             assert "wrong.jsonl: line 1: the job is named" in str(error) and "accepted: " in str(error), error
         else:
             raise AssertionError(engine)
+    pathlib.Path("wrong.jsonl").write_text(text[:100])
+    try:
+        sweep.run("wrong.jsonl", "wrong")
+    except imbrex.Error as error:
+        assert "wrong.jsonl: line 1: EOF while parsing" in str(error), error
+    else:
+        raise AssertionError("a cut job")
 
 
 def main(kills, names):

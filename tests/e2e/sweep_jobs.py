@@ -249,7 +249,8 @@ def full_disk(jobs):
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", disk], capture_output=True)
     if mounted.returncode:
-        return
+        print(f"the full disk was left out: {mounted.stderr.decode().strip()}")
+        return None
     try:
         said = imbrex("sweep", "run", "jobs.jsonl", "--out", "disk", "--quiet", status=1).stderr
         assert "No space left on device" in said and len(said.splitlines()) == 1, said
@@ -260,6 +261,35 @@ def full_disk(jobs):
         return table("disk")
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def pages(jobs):
+    """Runs of one trace that is replayed in two ways stand apart on the page; depths that are swept stand together."""
+    text = """name = "pages"
+title = "Pages"
+systems = ["lru", "pore", "smr-only"]
+workload = [{path = "drawn.csv", columns = "op=op:R|W,off=off,len=len", name = "once"},
+            {path = "drawn.csv", columns = "op=op:R|W,off=off,len=len", name = "twice", repeat = 2}]
+[sweep]
+"workload.queue_depth" = [1, 4]
+"""
+    (TMP / "pages.toml").write_text(text)
+    imbrex("sweep", "plan", "pages.toml", "--emit", "pages.jsonl")
+    imbrex("sweep", "run", "pages.jsonl", "--out", "pages", "--quiet", "--page", "live.html")
+    imbrex("sweep", "collect", "pages.jsonl", "--out", "pages")
+    page = (TMP / "pages/sweep.html").read_text()
+    assert page.count("workload, 6 runs.</p>") == 2, page[:3000]
+    live = (TMP / "live.html").read_text()
+    assert "12 of 12 jobs made" in live and "http-equiv=\"refresh\"" not in live
+    said = imbrex("sweep", "collect", "jobs.jsonl", "--out", "nowhere", status=1).stderr
+    assert "nowhere: there is no such folder; accepted: " in said and not (TMP / "nowhere").exists(), said
+    # A page that is written while the work fails does not go on loading itself.
+    lines = [job for job in jobs if job["workload"].endswith("drawn.csv")]
+    lines[0]["inputs"][0]["sha256"] = "0" * 64
+    lines[0]["id"] = name_of(lines[0])
+    (TMP / "changed.jsonl").write_text("".join(json.dumps(job) + "\n" for job in lines))
+    imbrex("sweep", "run", "changed.jsonl", "--out", "changed", "--quiet", "--page", "live.html", status=1)
+    assert "http-equiv=\"refresh\"" not in (TMP / "live.html").read_text()
 
 
 def wrong():
@@ -305,4 +335,5 @@ stopped(jobs, expected)
 damaged(jobs, expected)
 assert full_disk(jobs) in (None, expected)
 failures(jobs)
+pages(json.loads(json.dumps(jobs)))
 wrong()

@@ -17,6 +17,7 @@ const CHART_RUNS_MAX: usize = 24;
 pub struct ReportDiff<'a> {
     before: (&'a str, &'a Report),
     after: (&'a str, &'a Report),
+    pairs: Vec<Pair<'a>>,
 }
 
 /// A run of both reports.
@@ -24,6 +25,8 @@ struct Pair<'a> {
     label: String,
     before: &'a Run,
     after: &'a Run,
+    /// Whether they are the same in every number, what their simulation cost aside.
+    is_same: bool,
 }
 
 /// A figure of both runs of a pair.
@@ -46,15 +49,6 @@ impl Change {
     }
 }
 
-impl SweptMetric {
-    fn title(&self) -> String {
-        match self.unit {
-            "" => self.name.to_string(),
-            unit => format!("{}, {unit}", self.name),
-        }
-    }
-}
-
 impl Pair<'_> {
     /// The figures that differ.
     fn changes(&self) -> Vec<Change> {
@@ -66,27 +60,24 @@ impl Pair<'_> {
         let changes = SWEPT_METRICS.iter().map(change);
         changes.filter(|change| change.before != change.after).collect()
     }
+}
 
-    /// Whether the runs are the same in every number, what their simulation cost aside.
-    fn is_same(&self) -> bool {
-        let plain = |run: &Run| Run { simulation: SimulationCost::default(), ..run.clone() };
-        plain(self.before) == plain(self.after)
-    }
+/// A run without what its simulation cost.
+fn without_cost(run: &Run) -> Run {
+    Run { simulation: SimulationCost::default(), ..run.clone() }
 }
 
 impl<'a> ReportDiff<'a> {
     /// Of two reports with what they are called. Runs belong together that have the same system and swept settings.
     pub fn new(before: (&'a str, &'a Report), after: (&'a str, &'a Report)) -> ReportDiff<'a> {
-        ReportDiff { before, after }
-    }
-
-    fn pairs(&self) -> Vec<Pair<'a>> {
-        let pair = |before: &'a Run| {
-            let label = before.label();
-            let after = self.after.1.runs.iter().find(|run| run.label() == label)?;
-            Some(Pair { label, before, after })
+        let pair = |first: &'a Run| {
+            let label = first.label();
+            let second = after.1.runs.iter().find(|run| run.label() == label)?;
+            let is_same = without_cost(first) == without_cost(second);
+            Some(Pair { label, before: first, after: second, is_same })
         };
-        self.before.1.runs.iter().filter_map(pair).collect()
+        let pairs = before.1.runs.iter().filter_map(pair).collect();
+        ReportDiff { before, after, pairs }
     }
 
     /// What keeps the reports from being comparable, and runs that one of them lacks.
@@ -136,7 +127,7 @@ impl<'a> ReportDiff<'a> {
     /// Settings of nodes that differ in runs that belong together, each once.
     fn settings(&self) -> Option<String> {
         let mut words: Vec<String> = Vec::new();
-        for pair in self.pairs() {
+        for pair in &self.pairs {
             let (before, after) = (settings_of(pair.before), settings_of(pair.after));
             let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
             for key in keys {
@@ -155,10 +146,11 @@ impl<'a> ReportDiff<'a> {
     }
 
     /// How many runs are the same, in words.
-    fn summary(&self, pairs: &[Pair<'_>]) -> String {
-        let same = pairs.iter().filter(|pair| pair.is_same()).count();
+    fn summary(&self) -> String {
+        let pairs = &self.pairs;
+        let same = pairs.iter().filter(|pair| pair.is_same).count();
         let figures =
-            pairs.iter().filter(|pair| !pair.is_same() && pair.changes().is_empty()).count();
+            pairs.iter().filter(|pair| !pair.is_same && pair.changes().is_empty()).count();
         let mut words = format!("{same} of {} runs are the same in every number", pairs.len());
         if figures > 0 {
             let _ = write!(words, "; {figures} differ, though in none of these figures");
@@ -168,7 +160,7 @@ impl<'a> ReportDiff<'a> {
 
     /// A line for each figure of each run that differs.
     pub fn to_text(&self) -> String {
-        let pairs = self.pairs();
+        let pairs = &self.pairs;
         let mut text = format!("{} and {}\n", self.before.0, self.after.0);
         for caveat in self.caveats() {
             let _ = writeln!(text, "{caveat}");
@@ -177,7 +169,7 @@ impl<'a> ReportDiff<'a> {
         table.set_content_arrangement(ContentArrangement::Disabled);
         table.load_style(presets::NOTHING);
         table.set_header(["run", "figure", "before", "after", "change"]);
-        for pair in &pairs {
+        for pair in pairs {
             for (at, change) in pair.changes().iter().enumerate() {
                 table.add_row([
                     if at == 0 { pair.label.clone() } else { String::new() },
@@ -200,7 +192,7 @@ impl<'a> ReportDiff<'a> {
             let _ = writeln!(text, "\n{}", lines.join("\n"));
         }
         text.push('\n');
-        text + &self.summary(&pairs) + "\n"
+        text + &self.summary() + "\n"
     }
 
     /// The same as a document.
@@ -213,24 +205,24 @@ impl<'a> ReportDiff<'a> {
         };
         let run = |pair: &Pair<'_>| {
             let changes: Vec<Value> = pair.changes().iter().map(change).collect();
-            json!({"run": pair.label, "is_same": pair.is_same(), "changes": changes})
+            json!({"run": pair.label, "is_same": pair.is_same, "changes": changes})
         };
         json!({
             "schema": "imbrex.diff/1", "before": self.before.0, "after": self.after.0,
-            "caveats": self.caveats(), "runs": self.pairs().iter().map(run).collect::<Vec<_>>(),
+            "caveats": self.caveats(), "runs": self.pairs.iter().map(run).collect::<Vec<_>>(),
         })
     }
 
     /// The page: each figure of each run before and after.
     pub fn to_html(&self) -> String {
-        let pairs = self.pairs();
+        let pairs = &self.pairs;
         let title = format!("{} and {}", self.before.0, self.after.0);
         let mut body = String::new();
         let _ = writeln!(
             body,
             "<header><p class=\"eyebrow\">imbrex diff</p><h1>{}</h1>\n<p>{}</p>",
             escape(&title),
-            escape(&self.summary(&pairs))
+            escape(&self.summary())
         );
         let caveats: Vec<String> = self.caveats().iter().map(|it| escape(it)).collect();
         if !caveats.is_empty() {
@@ -243,14 +235,15 @@ impl<'a> ReportDiff<'a> {
         for metric in SWEPT_METRICS.iter().filter(differs) {
             let why = "Each run of both reports, and by how much it changed.";
             open_section(&metric.title(), why, &mut body);
-            self.chart(metric, &pairs).show(&mut body);
-            table(metric, &pairs, &mut body);
+            self.chart(metric).show(&mut body);
+            table(metric, pairs, &mut body);
             body.push_str("</section>\n");
         }
         plain_document(&title, &body)
     }
 
-    fn chart(&self, metric: &SweptMetric, pairs: &[Pair<'_>]) -> Chart {
+    fn chart(&self, metric: &SweptMetric) -> Chart {
+        let pairs = &self.pairs;
         let shown = &pairs[..pairs.len().min(CHART_RUNS_MAX)];
         let series = |name: &str, colour, of: &dyn Fn(&Pair<'_>) -> Option<f64>| ChartSeries {
             name: name.to_string(),

@@ -17,6 +17,16 @@ pub(super) struct SweptMetric {
     pub value: fn(&Run) -> Option<f64>,
 }
 
+impl SweptMetric {
+    /// What it is called, with its unit.
+    pub fn title(&self) -> String {
+        match self.unit {
+            "" => self.name.to_string(),
+            unit => format!("{}, {unit}", self.name),
+        }
+    }
+}
+
 /// The figures, the one first by which a knee is told.
 pub(super) const SWEPT_METRICS: [SweptMetric; 7] = [
     SweptMetric { name: "I/O time", unit: "s", value: |run| run.time(run.costs.io_time_s.total) },

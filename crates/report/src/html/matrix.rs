@@ -38,9 +38,7 @@ pub(in super::super) fn of_pairs(report: &Report, body: &mut String) {
             if matrices.is_empty() {
                 continue;
             }
-            let unit =
-                if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
-            let title = format!("{}{unit}: {} and {}", metric.name, short(first), short(second));
+            let title = format!("{}: {} and {}", metric.title(), short(first), short(second));
             let why = "A row for each value of the first key, a column for each of the second. The darker the more, on one \
                        scale for all tables.";
             open_section(&title, why, body);

@@ -118,7 +118,7 @@ enum Work<'a> {
 
 /// What came of it.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Done {
+enum Done {
     Run(Box<(Run, imbrex_report::Workload)>),
     Look(Seen),
 }

@@ -132,7 +132,8 @@ impl FinishedRuns {
         serde_json::from_slice(body).map_err(|error| error.to_string())
     }
 
-    /// Writes what was found. A disk that is full does not end the work: see [`refused`](Self::refused).
+    /// Writes what was found, unless it would not come back as it is. A disk that is full does not end the work: see
+    /// [`refused`](Self::refused).
     pub(super) fn write<T: Serialize + DeserializeOwned>(&self, id: &str, name: &str, found: &T) {
         let text = |value: &T| serde_json::to_string(value).expect("keys are texts");
         let body = text(found);
@@ -164,10 +165,16 @@ impl FinishedRuns {
         }
     }
 
+    /// Whether what was found under a name was written or read back.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.state().written.contains(id)
+    }
+
     /// Forgets what was found under a name.
     pub(super) fn forget(&self, id: &str) {
         // What is not there is forgotten.
         let _ = fs::remove_file(self.path(id));
+        self.state().written.remove(id);
     }
 
     /// Runs that are in the folder.

@@ -49,7 +49,7 @@ impl<T: DataType> Typed<T> {
         self.values.clear();
         let reader =
             self.reader.as_mut().ok_or_else(|| wrong("no row group is open".to_owned()))?;
-        // The library asserts a few things that damage of a page may break, about once in half a million damaged files. That is an
+        // The library asserts a few things that damage of a page may break, a few times in a million damaged files. That is an
         // error of the file; nothing is read of the column afterwards.
         let values = &mut self.values;
         let read = || reader.read_records(rows, Some(levels), None, values);
@@ -80,7 +80,7 @@ struct Column {
     words: Words,
     /// Of each row whether it has a value; empty where all have.
     levels: Vec<i16>,
-    /// Row of the value in work, where some have none.
+    /// The level of a row that has a value.
     level_max: i16,
 }
 

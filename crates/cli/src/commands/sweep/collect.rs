@@ -35,6 +35,12 @@ const NAMED_MAX: usize = 10;
 /// Collects the results of jobs.
 pub fn run(args: &CollectArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     let out = &args.jobs_args.out;
+    if !out.is_dir() {
+        let out = out.display();
+        let words =
+            format!("--out {out}: there is no such folder; accepted: that of `imbrex sweep run`");
+        return Err(words.into());
+    }
     check_room("--out", out)?;
     for file in [PARQUET_FILE, CSV_FILE, PAGE_FILE].map(|name| out.join(name)) {
         if fs::symlink_metadata(&file).is_ok() {

@@ -35,8 +35,11 @@ pub fn run(args: &SweepRunArgs, caller: &Caller) -> Result<ExitCode, Failure> {
         let status = make(&crew, &all, args.quiet, args.json, caller);
         drop(over);
         status
-    })?;
-    page.write(false)?;
+    });
+    // Nothing more comes, whatever the reason is.
+    let written = page.write(false);
+    let status = status?;
+    written?;
     Ok(status)
 }
 

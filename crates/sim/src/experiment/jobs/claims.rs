@@ -58,6 +58,20 @@ fn began(process: u32) -> Option<String> {
     behind_name.nth(18).map(str::to_string)
 }
 
+/// Makes a file in a folder whose name nobody else has, on this machine or another one that shares the folder.
+pub(super) fn own_file(folder: &Path, ending: &str) -> io::Result<(PathBuf, File)> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    for number in 0..1000 {
+        let name = format!("{}-{:x}-{number}.{ending}", std::process::id(), since.as_nanos());
+        let path = folder.join(name);
+        match File::options().write(true).create_new(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (path, file)),
+        }
+    }
+    Err(io::Error::other("a thousand files of this instant are there already"))
+}
+
 /// The part of a process in a folder of claims.
 pub(super) struct Owner {
     folder: PathBuf,
@@ -77,21 +91,9 @@ impl OwnerFile {
     /// A new one of this process. Nobody else has the name.
     fn create(folder: &Path, identity: &Identity) -> io::Result<OwnerFile> {
         let text = serde_json::to_string(identity).expect("keys are texts");
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        for number in 0..1000 {
-            let process = identity.process;
-            let name = format!("{process}-{:x}-{number}.owner", since.as_nanos());
-            let path = folder.join(name);
-            match File::options().write(true).create_new(true).open(&path) {
-                Ok(mut file) => {
-                    file.write_all(text.as_bytes())?;
-                    return Ok(OwnerFile { path, file });
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::other("a thousand owner files of this instant are there already"))
+        let (path, mut file) = own_file(folder, "owner")?;
+        file.write_all(text.as_bytes())?;
+        Ok(OwnerFile { path, file })
     }
 
     /// Touches it by the clock of the file system, and gives the instant.

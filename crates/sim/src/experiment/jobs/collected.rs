@@ -3,6 +3,7 @@
 use super::folder::{JobFolder, JobOutcome};
 use super::job::Job;
 use imbrex_report::{Columns, FailedRun, Report, ResultsTable, Run, SweepPage, Workload};
+use std::collections::BTreeSet;
 
 /// Workloads that a page has room for.
 const PAGE_WORKLOADS_MAX: usize = 12;
@@ -33,20 +34,13 @@ pub fn collect(title: &str, jobs: &[Job], folder: &JobFolder) -> Collected {
         not_shown: (0, 0),
         reload_after_s: None,
     };
-    let (mut shown, mut others) = (0, Vec::new());
+    let mut shown = Shown::default();
     for job in jobs {
         match folder.outcome(job) {
             Some(JobOutcome::Made(made)) => {
                 let (run, workload) = *made;
                 table.run(&[], &workload, job.seed(), &run);
-                if shown == PAGE_RUNS_MAX || !show(&mut page, job.seed(), run, workload) {
-                    page.not_shown.1 += 1;
-                    if !others.contains(&&job.workload) {
-                        others.push(&job.workload);
-                    }
-                } else {
-                    shown += 1;
-                }
+                shown.add(job, run, workload, &mut page);
             }
             Some(JobOutcome::Failed(error)) => {
                 table.failed(&FailedRun {
@@ -61,20 +55,35 @@ pub fn collect(title: &str, jobs: &[Job], folder: &JobFolder) -> Collected {
             None => page.missing.push(job.name()),
         }
     }
-    page.not_shown.0 = others.len();
+    page.not_shown.0 = shown.others.len();
     Collected { table: table.finish(), page, damaged: folder.damaged() }
 }
 
-/// Gives a run to the page; says whether it has room for its workload.
-fn show(page: &mut SweepPage, seed: u64, run: Run, workload: Workload) -> bool {
-    let known = page.workloads.iter().position(|report| report.workload.path == workload.path);
-    let at = known.unwrap_or(page.workloads.len());
-    if at == PAGE_WORKLOADS_MAX {
-        return false;
+/// What a page has and has no room for.
+#[derive(Default)]
+struct Shown {
+    runs: usize,
+    /// The loads of the reports of the page, and those that are not on it.
+    loads: Vec<String>,
+    others: BTreeSet<String>,
+}
+
+impl Shown {
+    /// Gives a run to the page, among those of the same load, if there is room.
+    fn add(&mut self, job: &Job, run: Run, workload: Workload, page: &mut SweepPage) {
+        let load = job.load();
+        let known = self.loads.iter().position(|it| *it == load);
+        let at = known.unwrap_or(self.loads.len());
+        if self.runs == PAGE_RUNS_MAX || at == PAGE_WORKLOADS_MAX {
+            page.not_shown.1 += 1;
+            self.others.insert(load);
+            return;
+        }
+        if known.is_none() {
+            self.loads.push(load);
+            page.workloads.push(Report::new(job.seed(), workload));
+        }
+        page.workloads[at].runs.push(run);
+        self.runs += 1;
     }
-    if known.is_none() {
-        page.workloads.push(Report::new(seed, workload));
-    }
-    page.workloads[at].runs.push(run);
-    true
 }

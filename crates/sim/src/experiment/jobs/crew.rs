@@ -195,11 +195,12 @@ impl Work<'_> {
     /// Makes a job unless somebody makes it or has made it.
     fn take_and_make(&self, todo: &Todo<'_>) -> Result<Looked, RunError> {
         let (folder, job) = (self.crew.folder, todo.job);
+        // It ends with this look: of what others make, nobody knows whether the records are needed here at all.
+        let _pass = todo.pass.lock().unwrap_or_else(PoisonError::into_inner).take();
         let _claim = match folder.take(&self.owner, job)? {
             Taken::Ours(claim) => claim,
             Taken::Theirs => return Ok(Looked::Elsewhere),
         };
-        let pass = todo.pass.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Whoever had it before may have ended in between.
         if folder.outcome(job).is_some() {
             self.by_others.fetch_add(1, Ordering::Relaxed);
@@ -207,7 +208,6 @@ impl Work<'_> {
         }
         self.check_inputs(job)?;
         let made = catch_unwind(AssertUnwindSafe(|| self.make(todo)));
-        drop(pass);
         let outcome = match made {
             // What was stopped means nothing.
             _ if self.watch.stops() => return Ok(Looked::Stopped),
@@ -215,7 +215,7 @@ impl Work<'_> {
             Ok(Err(error)) => JobOutcome::Failed(error.to_string()),
             Err(panic) => JobOutcome::Failed(words_of_panic(&*panic)),
         };
-        folder.keep(job, &outcome)?;
+        let outcome = folder.keep(job, outcome)?;
         self.made.fetch_add(1, Ordering::Relaxed);
         let has_failed = matches!(outcome, JobOutcome::Failed(_));
         self.failed.fetch_add(has_failed.into(), Ordering::Relaxed);

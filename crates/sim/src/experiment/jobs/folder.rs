@@ -1,6 +1,6 @@
 //! The folder that all who make the jobs of a sweep share.
 
-use super::claims::{Owner, Taken};
+use super::claims::{Owner, Taken, own_file};
 use super::job::Job;
 use super::job_error::JobError;
 use crate::experiment::finished::FinishedRuns;
@@ -18,6 +18,9 @@ const MARK_FILE: &str = "sweep.json";
 const RUNS: &str = "runs";
 /// Who is making what.
 const CLAIMS: &str = "claims";
+
+/// Why a run is no result.
+const NO_NUMBER: &str = "a defect of imbrex: its report has a number that is none";
 
 /// What came of a job.
 #[derive(Serialize, Deserialize)]
@@ -70,16 +73,22 @@ impl JobFolder {
         self.runs.read(&job.id)
     }
 
-    /// Writes what came of a job, whole or not at all.
+    /// Writes what came of a job, whole or not at all. Gives what was written: a run with a number that is none would not
+    /// come back, and has failed.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn keep(&self, job: &Job, outcome: &JobOutcome) -> Result<(), JobError> {
-        self.runs.write(&job.id, &job.name(), outcome);
-        match self.runs.refused() {
-            None => Ok(()),
-            Some(words) => Err(JobError::Write { words }),
+    pub(super) fn keep(&self, job: &Job, outcome: JobOutcome) -> Result<JobOutcome, JobError> {
+        for outcome in [outcome, JobOutcome::Failed(NO_NUMBER.to_string())] {
+            self.runs.write(&job.id, &job.name(), &outcome);
+            if let Some(words) = self.runs.refused() {
+                return Err(JobError::Write { words });
+            }
+            if self.runs.has(&job.id) {
+                return Ok(outcome);
+            }
         }
+        unreachable!("words come back as they are")
     }
 
     /// Forgets what came of a job.
@@ -113,25 +122,56 @@ fn make_mark(path: &Path, program: &str) -> io::Result<()> {
     }
     let mark = Mark { schema: FOLDER_SCHEMA.to_string(), program: program.to_string() };
     let text = serde_json::to_string(&mark).expect("keys are texts");
-    let mut partial = tempfile_beside(path)?;
-    writeln!(partial.1, "{text}")?;
-    let linked = fs::hard_link(&partial.0, path);
-    fs::remove_file(&partial.0)?;
+    let (partial, mut file) = own_file(path.parent().unwrap_or(Path::new("")), "partial")?;
+    writeln!(file, "{text}")?;
+    let linked = fs::hard_link(&partial, path);
+    fs::remove_file(&partial)?;
     match linked {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         linked => linked,
     }
 }
 
-/// A file beside another one that nobody else writes.
-fn tempfile_beside(path: &Path) -> io::Result<(PathBuf, fs::File)> {
-    for number in 0..1000 {
-        let name = format!(".{}-{number}.partial", std::process::id());
-        let path = path.with_file_name(name);
-        match fs::File::options().write(true).create_new(true).open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            opened => return opened.map(|file| (path, file)),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::jobs::job::test_job;
+    use imbrex_report::{ReplayMode, WorkloadKind};
+
+    fn made(io_time_s: f64) -> JobOutcome {
+        let mut run = Run::new("lru", ReplayMode::Untimed);
+        run.costs.io_time_s.total = io_time_s;
+        let text = r#"{"path":"t","kind":"captured","requests":1,"sha256":null,"format":null,"skipped_lines":{}}"#;
+        let workload: Workload = serde_json::from_str(text).unwrap();
+        assert_eq!(workload.kind, WorkloadKind::Captured);
+        JobOutcome::Made(Box::new((run, workload)))
     }
-    Err(io::Error::other("a thousand files of this process are there already"))
+
+    #[test]
+    fn a_run_that_would_not_come_back_has_failed_and_is_no_job_to_be_made_for_ever() {
+        let at = tempfile::tempdir().unwrap();
+        let folder = JobFolder::open(at.path(), "test").unwrap();
+        let job = test_job();
+        assert!(folder.outcome(&job).is_none());
+        let kept = folder.keep(&job, made(f64::NAN)).unwrap();
+        assert!(matches!(kept, JobOutcome::Failed(_)));
+        assert!(
+            matches!(folder.outcome(&job), Some(JobOutcome::Failed(words)) if words == NO_NUMBER)
+        );
+        folder.forget(&job);
+        assert!(folder.outcome(&job).is_none());
+        let kept = folder.keep(&job, made(1.5)).unwrap();
+        assert!(matches!(kept, JobOutcome::Made(_)));
+        assert!(matches!(folder.outcome(&job), Some(JobOutcome::Made(_))));
+    }
+
+    #[test]
+    fn a_folder_of_another_build_is_refused_and_stays() {
+        let at = tempfile::tempdir().unwrap();
+        drop(JobFolder::open(at.path(), "first").unwrap());
+        let words = JobFolder::open(at.path(), "second").unwrap_err().to_string();
+        assert!(words.contains("of imbrex first, and this is second"), "{words}");
+        assert_eq!(fs::read_dir(at.path()).unwrap().count(), 1, "the mark alone");
+        drop(JobFolder::open(at.path(), "first").unwrap());
+    }
 }

@@ -1,6 +1,7 @@
 //! A run of a sweep as a line of JSON that says all that it depends on.
 
 use super::job_error::JobError;
+use crate::experiment::combined::QUEUE_DEPTH;
 use crate::experiment::experiment::Experiment;
 use crate::experiment::finished::hex;
 use imbrex_stack::ConfigError;
@@ -88,6 +89,17 @@ impl Job {
     /// The name of the system.
     pub fn system(&self) -> &str {
         self.experiment.get("stack").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The workload with the way it is replayed, apart from what is swept: what runs have in common that stand on one page.
+    pub(super) fn load(&self) -> String {
+        let mut workload = self.experiment.get("workload").cloned().unwrap_or_default();
+        if let (true, Value::Object(table)) =
+            (self.parameters.contains_key(QUEUE_DEPTH), &mut workload)
+        {
+            table.remove("queue_depth");
+        }
+        workload.to_string()
     }
 
     /// The root seed.
@@ -199,29 +211,31 @@ pub fn read_jobs(
     jobs.collect()
 }
 
+/// A job for tests.
+#[cfg(test)]
+pub(super) fn test_job() -> Job {
+    let experiment = serde_json::json!({
+        "seed": 1, "stack": "lru", "workload": {"path": "/a/x.csv"},
+        "node": [{"name": "disk", "drive": "/a/d.toml"}, {"name": "x", "path": "/a/x.csv.more"}],
+    });
+    let Value::Object(experiment) = experiment else { unreachable!() };
+    let input = |path: &str, sha256: &str| Input { path: path.into(), sha256: sha256.into() };
+    Job {
+        schema: JOB_SCHEMA.into(),
+        id: String::new(),
+        program: "0.1.0 abc".into(),
+        workload: "/a/x.csv".into(),
+        requests: 10,
+        inputs: vec![input("/a/d.toml", "11"), input("/a/x.csv", "22")],
+        parameters: BTreeMap::from([("cache.capacity".into(), "1%".into())]),
+        experiment,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::test_job as job;
     use super::*;
-    use serde_json::json;
-
-    fn job() -> Job {
-        let experiment = json!({
-            "seed": 1, "stack": "lru", "workload": {"path": "/a/x.csv"},
-            "node": [{"name": "disk", "drive": "/a/d.toml"}, {"name": "x", "path": "/a/x.csv.more"}],
-        });
-        let Value::Object(experiment) = experiment else { unreachable!() };
-        let input = |path: &str, sha256: &str| Input { path: path.into(), sha256: sha256.into() };
-        Job {
-            schema: JOB_SCHEMA.into(),
-            id: String::new(),
-            program: "0.1.0 abc".into(),
-            workload: "/a/x.csv".into(),
-            requests: 10,
-            inputs: vec![input("/a/d.toml", "11"), input("/a/x.csv", "22")],
-            parameters: BTreeMap::from([("cache.capacity".into(), "1%".into())]),
-            experiment,
-        }
-    }
 
     #[test]
     fn the_name_of_a_job_is_of_contents_and_not_of_places() {
