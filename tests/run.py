@@ -42,6 +42,8 @@ CARGO_TEST = ("test", "--release", "--locked", "--workspace", "--exclude", "imbr
 AT_ONCE = 2
 POLL_S = 0.02
 SLOWEST = 20
+# Of what a failed test said so many lines are told again at the end.
+LAST_LINES = 12
 # They begin first, so that none of them goes on when everything else is done.
 LONGEST_FIRST = ("second_reader.py", "fio_verify.py", "kill_nine.py", "nbdcopy_round_trip.py", "lost_disk.py", "instructions.py",
                  "ext4_fsck.py", "labels_elsewhere.py", "two_on_one.py", "kill_nine_in_flight.py", "check_every_stack.py")
@@ -74,9 +76,10 @@ class Counts:
         self.passed += 1
         say("ok", name, note)
 
-    def fail(self, name, note=""):
+    def fail(self, name, note="", said=""):
+        """Counts a failure. The last lines of what the test said are told again at the end, where logs are not cut."""
         self.failed += 1
-        self.failures.append(name)
+        self.failures.append("\n    ".join([name, *said.splitlines()[-LAST_LINES:]]))
         say("FAILED", name, note)
 
     def skip(self, name, reason):
@@ -85,7 +88,6 @@ class Counts:
             return
         self.skipped += 1
         say("skipped", name, reason)
-
 
     def slowest(self):
         """The lines that name what took longest."""
@@ -324,7 +326,7 @@ class Running:
             counts.skip(self.name, lines[-1] if lines else "no reason given")
         else:
             print(text, end="" if text.endswith("\n") else "\n")
-            counts.fail(self.name, f"exit status {status}, {seconds:.1f} s")
+            counts.fail(self.name, f"exit status {status}, {seconds:.1f} s", text)
 
 
 def run_e2e(counts, tests, binary, soak, at_once):

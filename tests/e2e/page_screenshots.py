@@ -4,6 +4,7 @@
 dark show a page. IMBREX_SCREENSHOTS=DIR keeps the screenshots there, for who wants to look at them."""
 
 import concurrent.futures
+import html
 import json
 import os
 import pathlib
@@ -23,6 +24,8 @@ WIDTHS = (400, 800, 1300)
 HEIGHT = 1800
 # The colour of the page, and how the browser is asked for it.
 SCHEMES = {"light": ((0xF6, 0xF7, 0xF9), 1), "dark": ((0x10, 0x13, 0x17), 0)}
+# A browser that dies or answers nothing, which happens on a busy machine, is asked again. What a page says of itself stands.
+ATTEMPTS = 3
 # A page of one colour is smaller than this.
 SHOWS_SOMETHING_BYTES = 20_000
 
@@ -97,12 +100,24 @@ addEventListener("message", (event) => { heard.push(event.data); document.body.d
 </script>FRAMES"""
 
 
-def chromium(browser, *arguments):
-    profile = SCRATCH / "profiles" / re.sub(r"\W+", "-", "".join(arguments)[-80:])
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync",
-               "--disable-background-networking", "--disable-component-update", "--virtual-time-budget=5000",
-               f"--user-data-dir={profile}", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+def chromium(browser, *arguments, answers):
+    """Runs the browser until `answers` takes what it printed for an answer, and gives that answer."""
+    said = []
+    for attempt in range(ATTEMPTS):
+        profile = SCRATCH / "profiles" / f"{attempt}-{re.sub(r'[^A-Za-z0-9]+', '-', ''.join(arguments)[-80:])}"
+        # Shared memory of a container is often too small for a browser.
+        command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
+                   "--disable-sync", "--disable-background-networking", "--disable-component-update", "--virtual-time-budget=5000",
+                   f"--user-data-dir={profile}", *arguments]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            said.append("nothing in 120 s")
+            continue
+        if done.returncode == 0 and (answer := answers(done.stdout)):
+            return answer
+        said.append(f"exit status {done.returncode}, {done.stderr.strip()[-300:]}")
+    raise AssertionError(f"{arguments[-1]}: the browser has not answered {ATTEMPTS} times: " + "; ".join(said))
 
 
 def make_pages():
@@ -151,16 +166,20 @@ def probe(browser, name, page):
     frames = "".join(f'<iframe src="{watched.as_uri()}" width="{width}" height="900" style="border:0"></iframe>' for width in WIDTHS)
     wrapper = SCRATCH / f"{name}-frames.html"
     wrapper.write_text(WRAPPER.replace("FRAMES", frames))
-    dom = chromium(browser, "--window-size=1400,1000", "--dump-dom", wrapper.as_uri())
-    found = re.search(r'data-heard="([^"]*)"', dom)
-    assert found, f"{name}: no page has said anything"
-    heard = json.loads(found[1].replace("&quot;", '"').replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
+    heard = chromium(browser, "--window-size=1400,1000", "--dump-dom", wrapper.as_uri(), answers=heard_of_all)
     assert sorted(said["width"] for said in heard) == list(WIDTHS), f"{name}: {[said['width'] for said in heard]}"
     for said in heard:
         assert not said["problems"], f"{name} at {said['width']} px:\n  " + "\n  ".join(said["problems"])
         assert said["plots"] > 0, f"{name} has no charts"
     if name == "all":
         assert all(said["maps"] > 0 for said in heard), "no heat maps"
+
+
+def heard_of_all(dom):
+    """What the pages of all widths have said, or None when one of them is silent."""
+    found = re.search(r'data-heard="([^"]*)"', dom)
+    heard = json.loads(html.unescape(found[1])) if found else []
+    return heard if len(heard) >= len(WIDTHS) else None
 
 
 def first_pixel(png):
@@ -179,7 +198,7 @@ def screenshot(browser, name, page, width, scheme):
     colour, preferred = SCHEMES[scheme]
     png = SCRATCH / f"{name}-{width}-{scheme}.png"
     chromium(browser, f"--blink-settings=preferredColorScheme={preferred}", f"--window-size={width},{HEIGHT}", f"--screenshot={png}",
-             page.as_uri())
+             page.as_uri(), answers=lambda _: png.exists())
     what = f"{name} at {width} px, {scheme}"
     assert png.stat().st_size > SHOWS_SOMETHING_BYTES, f"{what}: {png.stat().st_size} bytes, a page of one colour"
     assert first_pixel(png) == colour, f"{what}: the page has the colour {first_pixel(png)}"
