@@ -66,6 +66,8 @@ class Counts:
     failed: int = 0
     skipped: int = 0
     failures: list = dataclasses.field(default_factory=list)
+    # What those that failed said last, by name.
+    last_lines: dict = dataclasses.field(default_factory=dict)
     # Seconds and name of what was run.
     times: list = dataclasses.field(default_factory=list)
 
@@ -79,7 +81,8 @@ class Counts:
     def fail(self, name, note="", said=""):
         """Counts a failure. The last lines of what the test said are told again at the end, where logs are not cut."""
         self.failed += 1
-        self.failures.append("\n    ".join([name, *said.splitlines()[-LAST_LINES:]]))
+        self.failures.append(name)
+        self.last_lines[name] = said.splitlines()[-LAST_LINES:]
         say("FAILED", name, note)
 
     def skip(self, name, reason):
@@ -372,7 +375,7 @@ def main():
         print("\n".join(counts.slowest()))
     print()
     for name in counts.failures:
-        print(f"failed: {name}")
+        print("\n    ".join([f"failed: {name}", *counts.last_lines[name]]))
     if summary := os.environ.get("IMBREX_TEST_SUMMARY"):
         pathlib.Path(summary).write_text(counts.line() + "\n")
     else:
