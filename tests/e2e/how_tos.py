@@ -11,7 +11,6 @@ import _recipes
 from _recipes import DOCS, Shell, Terminal, starts_server
 from _serving import SCRATCH, need
 
-ROOT = DOCS.parent
 PAGES = sorted(path for path in (DOCS / "how-to").glob("*.md") if path.name != "README.md")
 # Files that the reader writes, by the page and the language of their blocks.
 FILES = {
@@ -47,11 +46,7 @@ def play(page):
     """Plays a page; answers how many commands were typed and how many outputs compared."""
     folder = SCRATCH / page.stem
     folder.mkdir()
-    # A page begins in a folder as its reader has it.
-    _recipes.FOLDER = folder
-    for path in ROOT.iterdir():
-        if path.name not in ("target", "results") and not path.name.startswith("."):
-            (folder / path.name).symlink_to(path)
+    _recipes.enter(folder)
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     for language, text in blocks:
         if (page.name, language) in FILES:
