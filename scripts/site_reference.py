@@ -173,16 +173,28 @@ def described(node):
     return "\n".join(lines)
 
 
+def is_public(node):
+    return isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+
+
+def class_outline(node):
+    """A class as a stub: its fields and its public methods."""
+    bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
+    lines = [f"class {node.name}{bases}:"]
+    lines += [f"    {ast.unparse(it)}" for it in node.body if isinstance(it, ast.AnnAssign)]
+    for it in filter(is_public, node.body):
+        lines += [f"    {line}" for line in f"{signature(it)}: ...".splitlines()]
+    return "\n".join(lines if len(lines) > 1 else [*lines, "    ..."])
+
+
 def python_definition(node):
     """A function, or a class with what it offers."""
-    parts = [f"### {node.name}"]
     if isinstance(node, ast.FunctionDef):
-        return [*parts, fenced(signature(node), "python"), described(node)]
-    bases = ", ".join(map(ast.unparse, node.bases))
-    parts += [fenced(f"class {node.name}({bases})" if bases else f"class {node.name}", "python"), described(node)]
-    for it in node.body:
-        if isinstance(it, ast.FunctionDef) and not it.name.startswith("_"):
-            parts += [fenced(signature(it), "python"), described(it)]
+        return [f"### {node.name}", fenced(signature(node), "python"), described(node)]
+    parts = [f"### {node.name}", fenced(class_outline(node), "python"), described(node)]
+    for it in filter(is_public, node.body):
+        if ast.get_docstring(it):
+            parts += [f"**`{node.name}.{it.name}`**", described(it)]
     return parts
 
 

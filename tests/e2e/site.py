@@ -127,6 +127,10 @@ def check_reference():
         for name in ast.literal_eval(re.search(r"^__all__ = (\[.*?\])", text, re.MULTILINE | re.DOTALL)[1]):
             if name not in headings:
                 complain(f"reference/python.md lacks {name} of {file}")
+    for file in ("plots.py", "sweep.py"):
+        for name in re.findall(r"^def ([a-z]\w*)\(", (ROOT / "python" / "imbrex" / file).read_text(encoding="utf-8"), re.MULTILINE):
+            if name not in headings:
+                complain(f"reference/python.md lacks {name} of {file}")
     return count
 
 
@@ -147,7 +151,8 @@ def build():
     print(f"built: {len(pages)} pages")
 
 
-subprocess.run([ROOT / "scripts" / "site.py", "--source", SITE, IMBREX], check=True)
+if subprocess.run([ROOT / "scripts" / "site.py", "--source", SITE, IMBREX]).returncode != 0:
+    sys.exit("scripts/site.py has assembled nothing")
 pages = check_chapters()
 links, with_anchor = check_links()
 commands = check_reference()
