@@ -53,6 +53,8 @@ create-missing = false
 [output.html]
 default-theme = "light"
 preferred-dark-theme = "navy"
+no-section-label = true
+additional-css = ["site.css"]
 
 [output.html.fold]
 enable = true
@@ -64,6 +66,8 @@ runnable = false
 [output.html.print]
 enable = false
 """
+# As wide as the tables that commands print.
+STYLE = ":root { --content-max-width: 1000px; }\n"
 INSTALL = "mdbook is not installed: `cargo install mdbook --locked` does that"
 
 FENCE = re.compile(r"^ *(```+|~~~+)")
@@ -205,6 +209,7 @@ def assemble(folder, imbrex):
         sys.exit(f"no chapter has {', '.join(left)}: give each a place in PARTS of scripts/site.py")
     book.write("SUMMARY.md", "\n".join(summary) + "\n")
     (folder / "book.toml").write_text(BOOK, encoding="utf-8")
+    (folder / "site.css").write_text(STYLE, encoding="utf-8")
 
 
 def make_room(folder):
