@@ -66,8 +66,10 @@ runnable = false
 [output.html.print]
 enable = false
 """
-# As wide as the tables that commands print.
-STYLE = ":root { --content-max-width: 1000px; }\n"
+# As wide as the tables that commands print; tables of a page have room on a telephone.
+STYLE = """:root { --content-max-width: 1000px; }
+table td, table th { padding: 3px 8px; }
+"""
 INSTALL = "mdbook is not installed: `cargo install mdbook --locked` does that"
 
 FENCE = re.compile(r"^ *(```+|~~~+)")
