@@ -9,7 +9,7 @@ DEMO_TRACE ?= workloads/pgbench.imbrex.xz
 DEMO_OUT ?= results/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint bench bench-serve soak build install deb wheel clean rust
+.PHONY: help demo test fmt lint bench bench-serve soak build install deb wheel site clean rust
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -51,6 +51,11 @@ WHEEL_OUT ?= target/wheels
 
 wheel: rust ## build the Python package, in target/wheels (needs pip)
 	PATH="$(dir $(CARGO)):$$PATH" $(PYTHON) -m pip wheel --no-deps --wheel-dir "$(WHEEL_OUT)" .
+
+SITE_OUT ?= target/site
+
+site: build ## make a site of the documentation with mdBook, in target/site/html
+	@$(PYTHON) scripts/site.py "$(SITE_OUT)" $(IMBREX)
 
 demo: build ## replay a recorded workload through all stacks but the archives; writes results/demo/report.html
 	$(IMBREX) compare --trace $(DEMO_TRACE) --systems all --out $(DEMO_OUT)

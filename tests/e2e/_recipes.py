@@ -12,6 +12,7 @@ from _serving import IMBREX, SCRATCH, START_TIMEOUT_S, STOP_TIMEOUT_S
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 LINE_TIMEOUT_S = 300
+BEGUN_S = 2
 FOLDER, TOOLS = SCRATCH / "there", SCRATCH / "bin"
 
 
@@ -23,6 +24,29 @@ def prepare():
     # There may be servers of others.
     (TOOLS / "pidof").touch(mode=0o755)
     os.environ["PATH"] = f"{TOOLS}:{os.environ['PATH']}"
+
+
+def enter(folder):
+    """Goes on in another folder, which has in it what the folder of the repository has, as its reader sees it."""
+    global FOLDER
+    FOLDER = folder
+    for path in DOCS.parent.iterdir():
+        if path.name not in ("target", "results") and not path.name.startswith("."):
+            (folder / path.name).symlink_to(path)
+
+
+def begin(line):
+    """Types a slow line and ends it after a moment. It must not have failed by then."""
+    said = SCRATCH / "begun.out"
+    with open(said, "wb") as output:
+        process = subprocess.Popen(["bash", "-c", line], cwd=FOLDER, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
+                                   start_new_session=True)
+    try:
+        status = process.wait(timeout=BEGUN_S)
+        assert status == 0, f"{line}\nended with {status}: {said.read_text(encoding='utf-8', errors='replace')[-2000:]}"
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def blocks(page, language):

@@ -2,7 +2,7 @@
 # `make help` names every target a newcomer is told about, and a machine without Rust gets a sentence, not a stack of errors.
 set -eu
 help="$(make --no-print-directory help)"
-for target in demo test install deb fmt lint bench soak clean; do
+for target in demo test install deb site fmt lint bench soak clean; do
   grep -q "make $target " <<<"$help" || { echo "make help does not name $target"; exit 1; }
 done
 

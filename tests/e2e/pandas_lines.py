@@ -47,11 +47,11 @@ def run(words, folder, more=()):
     assert done.returncode == 0, done.stderr
 
 
-def draw(program, code, folder, expected):
+def draw(program, code, folder, expected, *words):
     """Runs lines of a page and what is expected of what they have made."""
     environment = {**os.environ, "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(TMP)}
-    words = [program, "-W", "error::FutureWarning", "-c", code + expected]
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+    command = [program, "-W", "error::FutureWarning", "-c", code + expected, *words]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{code}{expected}\n{done.stderr}"
 
 
@@ -72,6 +72,23 @@ assert list(table.index) == ["32MiB", "64MiB", "128MiB", "256MiB", "512MiB", "1G
 assert (table > 0).all().all(), table
 assert "<svg" in open("io-time.svg").read()
 """)
+
+# A sweep that was made as jobs, as docs/how-to/from-a-trace-to-a-paper.md has it.
+page = "how-to/from-a-trace-to-a-paper.md"
+tools = TMP / "bin"
+tools.mkdir()
+(tools / "imbrex").symlink_to(pathlib.Path(IMBREX).resolve())
+[typed] = [block for block in blocks(page, "sh") if "sweep plan" in block]
+subprocess.run(["bash", "-e", "-c", typed], cwd=folder, env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}, check=True,
+               stderr=subprocess.DEVNULL)
+[lines], shown = blocks(page, "python"), blocks(page, "text")
+draw(program, lines, folder, """
+import sys
+assert open("sizes.pdf", "rb").read(4) == b"%PDF"
+shown = [line.split() for line in sys.argv[1].splitlines()]
+printed = [line.split() for line in str(table.round().astype(int)).splitlines()]
+assert shown == printed, (shown, printed)
+""", next(text for text in shown if text.startswith("system") and "cache.capacity" in text))
 
 # Two keys, as docs/reports.md has it, in five lines.
 run(command("reports.md", "--sweep cache.mode="), folder, short)

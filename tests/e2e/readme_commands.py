@@ -8,7 +8,6 @@ seconds; IMBREX_SOAK=1 (`make soak`) plays them to their ends."""
 import os
 import random
 import shutil
-import signal
 import struct
 import subprocess
 
@@ -19,7 +18,6 @@ from _serving import IMBREX, SCRATCH, need
 ROOT = _recipes.DOCS.parent
 IS_SOAK = os.environ.get("IMBREX_SOAK") == "1"
 LINES_MIN = 30
-BEGUN_S = 2
 
 LEFT_OUT = {
     "make demo     # replays a recorded workload through 29 stacks, writes results/demo/report.html":
@@ -69,9 +67,7 @@ def prepare():
     (TOOLS / "make").write_text(f'#!/bin/sh\nexec {real_make} --no-print-directory -C "{ROOT}" -o build IMBREX="{IMBREX}" "$@"\n',
                                 encoding="utf-8")
     (TOOLS / "make").chmod(0o755)
-    for path in ROOT.iterdir():
-        if path.name not in ("target", "results") and not path.name.startswith("."):
-            (FOLDER / path.name).symlink_to(path)
+    _recipes.enter(FOLDER)
     write_blktrace()
     (FOLDER / "job.fio").write_text("[writes]\nrw=randwrite\nbs=4k\nsize=16M\n", encoding="utf-8")
     subprocess.run([IMBREX, "drive", "fio", "st5000as0011", "experiments/fit/seek.fio"], cwd=FOLDER, check=True,
@@ -92,20 +88,6 @@ def write_blktrace():
         (FOLDER / f"mytrace.blktrace.{processor}").write_bytes(data)
 
 
-def begin(line):
-    """Types a slow line and ends it after a moment. It must not have failed by then."""
-    said = SCRATCH / "begun.out"
-    with open(said, "wb") as output:
-        process = subprocess.Popen(["bash", "-c", line], cwd=FOLDER, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
-                                   start_new_session=True)
-    try:
-        status = process.wait(timeout=BEGUN_S)
-        assert status == 0, f"{line}\nended with {status}: {said.read_text(encoding='utf-8', errors='replace')[-2000:]}"
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 def play(lines):
     """Types lines, those of servers in a terminal of their own, where each goes on until the next one or until its image is
     wanted."""
@@ -118,7 +100,7 @@ def play(lines):
             if terminal.holds(image_of(line)):
                 terminal.end()
             if line in SLOW and not IS_SOAK:
-                begin(line)
+                _recipes.begin(line)
             else:
                 shell.type(line)
         terminal.end()
