@@ -83,6 +83,7 @@ lint: rust ## check formatting and lints, warnings are errors
 bench: build ## run the benchmarks; docs/performance.md says what each figure means
 	"$(CARGO)" bench --locked --workspace --exclude imbrex-python --bench '*'
 	@$(PYTHON) scripts/bench_counting.py
+	@CARGO="$(CARGO)" $(PYTHON) scripts/bench_reading.py
 
 bench-serve: build ## serving, alone and two arrays, beside nbdkit on a tmpfs (needs fio and nbdkit)
 	@$(PYTHON) scripts/bench_serve.py

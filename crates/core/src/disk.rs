@@ -1,8 +1,10 @@
 //! Leaves of the stack: what executes operations, simulated or real.
 
+mod track_cursor;
 mod track_parts;
 mod tracks;
 
+pub use track_cursor::TrackCursor;
 pub use tracks::{ShingleRun, Shingling, TrackRun, TrackTable, UNKNOWN_TRACK};
 
 use crate::buffer::{BufferSlice, Buffers};

@@ -3,6 +3,7 @@
 use crate::policy::{self, PolicyFailure};
 use crate::table::Table;
 use imbrex_cli::{Brought, Caller, Failure, Told};
+use imbrex_report::MemoryUser;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -86,6 +87,8 @@ pub fn answer(
     policies: Vec<(String, Py<PyAny>)>,
     wants_requests: bool,
 ) -> PyResult<Answer> {
+    // The program that calls has memory of its own in this process.
+    MemoryUser::enter();
     let (policies, policy_threads) = policy::brought(policies);
     let brought = Brought { policies, wants_requests };
     let stop = Arc::new(AtomicBool::new(false));

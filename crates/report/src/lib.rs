@@ -29,6 +29,7 @@ mod no_cleaning;
 mod node_table;
 pub mod page;
 mod pareto;
+mod peak_memory;
 mod phase_recorder;
 mod phases;
 mod recorder;
@@ -66,13 +67,14 @@ pub use imbrex_drives::HeatMap;
 pub use movement::{MemberMovement, MovementCounts};
 pub use no_cleaning::NoCleaning;
 pub use node_table::{Cell, Column, NodeTable, TableOfKind};
+pub use peak_memory::{MemoryUser, peak_rss_bytes};
 pub use phases::{Phase, PhaseUse, Phases};
 pub use recorder::{Recorder, SERIES_BUCKETS};
 pub use report::label;
 pub use report::{
     Combination, CombinedSource, Dependencies, DiskAreaUse, DiskUse, Due, Figures, IoTime,
     LatencyCdf, ReplayMode, Report, Run, SCHEMA, SimulationCost, UNKNOWN_COMMIT, Workload,
-    WorkloadKind, WriteAmplification, peak_rss_bytes, ratio,
+    WorkloadKind, WriteAmplification, ratio,
 };
 pub use request_rows::{RequestRow, RequestTable};
 pub use request_series::ResponseSeries;

@@ -309,16 +309,9 @@ pub struct SimulationCost {
     pub wall_s: f64,
     /// Host requests per second of wall-clock time.
     pub requests_per_s: f64,
-    /// Peak resident set of the process in bytes.
-    pub peak_rss_bytes: u64,
-}
-
-/// The largest resident set of this process so far, in bytes; 0 where the system does not say.
-pub fn peak_rss_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|text| text.trim().trim_end_matches(" kB").trim().parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+    /// Peak resident set of the process in bytes, where the run had the process to itself; null where it did
+    /// not ([`MemoryUser`](crate::MemoryUser)).
+    pub peak_rss_bytes: Option<u64>,
 }
 
 /// What one disk did.

@@ -1,6 +1,7 @@
 //! Generic CSV through a [column map](super::column_map), and SCSI operation codes.
 
 use super::column_map::{ColumnMap, OperationCode, TimeUnit};
+use super::csv_plan::Plan;
 use super::record::{TraceOperation, TraceRecord};
 use super::tally::SkipReason;
 use super::text::{
@@ -11,12 +12,14 @@ use super::text::{
 /// Columns beyond this one cannot be mapped.
 const COLUMNS_MAX: usize = 64;
 /// Unit of a time whose map says none.
-const UNIT: TimeUnit = TimeUnit::Seconds;
+pub(super) const UNIT: TimeUnit = TimeUnit::Seconds;
 
 /// A reader of delimited columns.
 pub(super) struct Csv {
     map: ColumnMap,
     delimiter: u8,
+    /// For lines in which every value is as it should be.
+    plan: Option<Plan>,
 }
 
 impl Csv {
@@ -25,14 +28,25 @@ impl Csv {
         if map.columns > COLUMNS_MAX {
             return Err(format!("unknown column {}; accepted: 1 to {COLUMNS_MAX}", map.columns));
         }
-        Ok(Self { map, delimiter })
+        let plan = Plan::new(&map, delimiter);
+        Ok(Self { map, delimiter, plan })
     }
 
     pub(super) fn has_time(&self) -> bool {
         self.map.time.is_some()
     }
 
+    #[inline]
     pub(super) fn parse(&self, line: &[u8]) -> LineResult {
+        match self.plan.as_ref().and_then(|plan| plan.parse(line)) {
+            Some(parsed) => Ok(parsed),
+            None => self.parse_any(line),
+        }
+    }
+
+    /// What a line holds, or the first of its values that is wrong, in the order in which they are checked.
+    #[inline(never)]
+    pub(super) fn parse_any(&self, line: &[u8]) -> LineResult {
         let mut fields: [&[u8]; COLUMNS_MAX] = [&[]; COLUMNS_MAX];
         let found = self.split(line, &mut fields);
         if found < self.map.columns {
@@ -265,21 +279,37 @@ pub(super) fn operation(field: &[u8], code: &OperationCode) -> Result<TraceOpera
 
 /// One or two hexadecimal digits, with or without `0x`.
 pub(super) fn scsi_code(field: &[u8]) -> Option<u8> {
-    let digits = field.strip_prefix(b"0x").unwrap_or(field);
-    if digits.is_empty() || digits.len() > 2 {
-        return None;
-    }
-    digits.iter().try_fold(0u8, |code, &byte| {
-        let digit = char::from(byte).to_digit(16)?;
-        Some((code << 4) | digit as u8)
-    })
-}
-
-/// Reads and writes of 6, 10, 12 and 16 byte commands, write and verify, write same; everything else moves no host data.
-pub(super) fn scsi_operation(code: u8) -> Option<TraceOperation> {
-    match code {
-        0x08 | 0x28 | 0xa8 | 0x88 => Some(TraceOperation::Read),
-        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e | 0x41 | 0x93 => Some(TraceOperation::Write),
+    let digit = |byte: u8| {
+        // Letters follow the digits, nine further on in their low half.
+        let value = (byte & 0x0f) + 9 * (byte >> 6);
+        byte.is_ascii_hexdigit().then_some(value)
+    };
+    match field.strip_prefix(b"0x").unwrap_or(field) {
+        [low] => digit(*low),
+        [high, low] => Some((digit(*high)? << 4) | digit(*low)?),
         _ => None,
     }
 }
+
+/// Reads and writes of 6, 10, 12 and 16 byte commands, write and verify, write same; everything else moves no host data.
+#[inline]
+pub(super) fn scsi_operation(code: u8) -> Option<TraceOperation> {
+    SCSI_OPERATIONS[usize::from(code)]
+}
+
+/// By operation code. A look-up, because no branch predicts which operation is next.
+static SCSI_OPERATIONS: [Option<TraceOperation>; 256] = {
+    let mut operations = [None; 256];
+    let mut code = 0;
+    while code < operations.len() {
+        operations[code] = match code {
+            0x08 | 0x28 | 0xa8 | 0x88 => Some(TraceOperation::Read),
+            0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e | 0x41 | 0x93 => {
+                Some(TraceOperation::Write)
+            }
+            _ => None,
+        };
+        code += 1;
+    }
+    operations
+};

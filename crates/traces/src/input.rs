@@ -11,8 +11,11 @@ use super::random_access::RandomAccess;
 use super::read_watch::ReadWatch;
 use super::{tar, zip_members};
 
-/// Bytes read from the file at a time.
+/// Bytes at hand at most.
 const CHUNK_BYTES: usize = 256 * 1024;
+/// Bytes read from the file at a time for a decompressor. What is stored as it is goes past that buffer, because more
+/// is asked for at a time.
+const STORED_BYTES: usize = CHUNK_BYTES / 2;
 /// Decompressed bytes held for a format that is not read from start to end, where the source cannot be opened once more.
 const HELD_BYTES_MAX: usize = 256 << 20;
 /// Largest zstd window accepted, as a power of two: the format's own limit, which `zstd --long=31` uses.
@@ -136,7 +139,7 @@ impl Input {
             .read_to_end(&mut magic)
             .map_err(|source| TraceError::Open { path: path.to_owned(), source })?;
         let compression = Compression::of(&magic);
-        let bytes = BufReader::with_capacity(CHUNK_BYTES, Cursor::new(magic).chain(raw));
+        let bytes = BufReader::with_capacity(STORED_BYTES, Cursor::new(magic).chain(raw));
         let source = decompressor(compression, bytes)
             .map_err(|source| TraceError::Open { path: path.to_owned(), source })?;
         let mut input = Self {

@@ -17,6 +17,7 @@ pub mod characterise;
 mod column_map;
 pub mod combine;
 mod csv;
+mod csv_plan;
 mod detect;
 mod devices;
 mod disksim;

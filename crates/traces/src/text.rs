@@ -129,7 +129,14 @@ impl<'a> Fields<'a> {
     /// A field of unsigned decimal digits with an optional fraction, times `unit` (a power of ten) nanoseconds.
     #[inline]
     pub(super) fn decimal_ns(&mut self, unit_ns: u64) -> Option<u64> {
-        decimal_ns(trim(self.text()?), unit_ns)
+        match leading_digits(self.line, self.at) {
+            Some((whole, end)) if self.line.get(end) == Some(&self.delimiter) => {
+                self.at = end;
+                self.end_field()?;
+                whole.checked_mul(unit_ns)
+            }
+            _ => decimal_ns(trim(self.text()?), unit_ns),
+        }
     }
 
     /// Any field, blanks included.
@@ -169,6 +176,10 @@ impl<'a> Fields<'a> {
             self.at += 1;
             return Some(());
         }
+        if self.at == self.line.len() {
+            self.at += usize::from(self.delimiter != b' ');
+            return Some(());
+        }
         self.end_field_with_blanks()
     }
 
@@ -202,11 +213,8 @@ fn leading_digits(line: &[u8], at: usize) -> Option<(u64, usize)> {
     let (mut value, mut end) = (0u64, at);
     // Eight bytes at a time, without a branch on the number of digits: it differs from line to line, and a mispredicted
     // branch costs more than the arithmetic. Two steps hold 16 digits, which cannot overflow.
-    while let Some(eight) = line.get(end..end + 8)
-        && end - at <= 8
-    {
-        let word = u64::from_le_bytes(eight.try_into().expect("eight bytes"));
-        let digits = word ^ 0x3030_3030_3030_3030;
+    while end - at <= 8 {
+        let digits = eight_bytes(line, end) ^ 0x3030_3030_3030_3030;
         let others = (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0;
         let count = (others.trailing_zeros() / 8) as usize;
         if count == 8 {
@@ -224,7 +232,21 @@ fn leading_digits(line: &[u8], at: usize) -> Option<(u64, usize)> {
     last_digits(line, at, value, end)
 }
 
-/// The rest of [`leading_digits`]: near the end of the line, and beyond 16 digits.
+/// Eight bytes from `at` on, the first in the lowest byte; zeros behind the end of the line.
+#[inline(always)]
+fn eight_bytes(line: &[u8], at: usize) -> u64 {
+    let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+    if let Some(eight) = line.get(at..).and_then(|rest| rest.first_chunk()) {
+        return word(eight);
+    }
+    let rest = line.get(at..).unwrap_or_default();
+    match line.last_chunk() {
+        Some(last) => word(last).checked_shr(64 - 8 * rest.len() as u32).unwrap_or(0),
+        None => rest.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte)),
+    }
+}
+
+/// The rest of [`leading_digits`], beyond 16 digits.
 #[inline]
 fn last_digits(line: &[u8], at: usize, mut value: u64, mut end: usize) -> Option<(u64, usize)> {
     while let Some(digit) = line.get(end).map(|byte| byte.wrapping_sub(b'0'))
@@ -251,10 +273,13 @@ pub(super) fn whole_number(field: &[u8]) -> Option<u64> {
 
 /// An unsigned decimal number that is the whole of `field`, times `unit_ns`; exact, digits below 1 ns are cut off.
 pub(super) fn decimal_ns(field: &[u8], unit_ns: u64) -> Option<u64> {
-    let point = memchr(b'.', field).unwrap_or(field.len());
-    let whole = if point == 0 { 0 } else { whole_number(&field[..point])? };
+    let (whole, point) = leading_digits(field, 0).unwrap_or_default();
     let mut nanoseconds = whole.checked_mul(unit_ns)?;
-    let fraction = field.get(point + 1..).unwrap_or_default();
+    let fraction: &[u8] = match &field[point..] {
+        [] => &[],
+        [b'.', fraction @ ..] => fraction,
+        _ => return None,
+    };
     if point == 0 && fraction.is_empty() {
         return None;
     }

@@ -379,3 +379,25 @@ fn the_log_of_requests_has_a_line_for_each_and_their_times() {
     let left: Vec<_> = std::fs::read_dir(place).expect("a folder").flatten().collect();
     assert_eq!(left.len(), 3, "no part is left: {left:?}");
 }
+
+/// The peaks of memory that the runs of a comparison have, in their order.
+fn peaks(folder: &Path, options: &str) -> Vec<Option<u64>> {
+    let of = "compare --trace synthetic:uniform-random-write/200 --json --quiet";
+    let report = text(imbrex(folder, &format!("{of} {options}")));
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let runs = report["runs"].as_array().expect("runs");
+    runs.iter().map(|run| run["simulation"]["peak_rss_bytes"].as_u64()).collect()
+}
+
+#[test]
+fn a_run_tells_the_peak_of_the_process_only_where_it_has_the_process_to_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let peaks = |options: &str| peaks(folder.path(), options);
+    let alone = peaks("--systems smr-only");
+    assert!(alone[0] > Some(1 << 20), "{alone:?}");
+    // Behind a run with a cache the peak of the process is that of this one, which nobody may take for the other's.
+    let behind = peaks("--systems lru,smr-only --jobs 1");
+    assert!(behind[0] > Some(1 << 20) && behind[1].is_none(), "{behind:?}");
+    let beside = peaks("--systems lru,smr-only,pore --jobs 2");
+    assert!(beside[1..].iter().all(Option::is_none), "{beside:?}");
+}

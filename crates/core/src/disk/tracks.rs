@@ -253,13 +253,20 @@ impl TrackTable {
     /// The start of the track that follows the one before `end` and `guard` tracks more; the end of
     /// the disk when there is none.
     pub fn start_after(&self, end: u64, guard: u64) -> u64 {
+        let run = self.runs.partition_point(|run| run.first_block < end).saturating_sub(1);
+        self.runs.get(run).map_or(0, |run| self.start_after_in(run, end, guard))
+    }
+
+    /// The same where the run is known that holds the block before `end`, or the last run when `end`
+    /// is past the end of the disk.
+    pub(super) fn start_after_in(&self, run: &TrackRun, end: u64, guard: u64) -> u64 {
         if end >= self.blocks() {
             return self.blocks();
         }
         if end == 0 {
             return 0;
         }
-        let run = self.run_of_block(end - 1);
+        assert!(run.first_block < end, "a place before the run of tracks");
         let in_run = (end - 1 - run.first_block) / run.blocks_per_track + 1 + guard;
         if in_run < run.tracks {
             return run.first_block + in_run * run.blocks_per_track;

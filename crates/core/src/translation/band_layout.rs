@@ -3,7 +3,6 @@
 use crate::map::BandTable;
 use crate::rng::Rng;
 use crate::units::BlockCount;
-use alloc::vec::Vec;
 
 /// Blocks in 1 MiB, the step of published band lengths.
 const MIB_BLOCKS: u64 = 256;
@@ -56,25 +55,21 @@ fn step(smallest: BlockCount, largest: BlockCount) -> u64 {
 }
 
 /// As many of the lengths as hold `total`; the last is cut to fit.
-fn cut(total: BlockCount, lengths: impl Iterator<Item = u64>) -> BandTable {
+fn cut(total: BlockCount, mut lengths: impl Iterator<Item = u64>) -> BandTable {
     assert!(total.0 > 0, "bands without blocks");
     let mut left = total.0;
-    let mut table = Vec::new();
-    for length in lengths {
-        let length = length.min(left);
-        table.push(BlockCount(length));
+    BandTable::new(core::iter::from_fn(|| {
+        let length = lengths.next().filter(|_| left > 0)?.min(left);
         left -= length;
-        if left == 0 {
-            break;
-        }
-    }
-    BandTable::new(table)
+        Some(BlockCount(length))
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::map::BandId;
+    use alloc::vec::Vec;
 
     const MIB: u64 = MIB_BLOCKS;
 

@@ -175,7 +175,8 @@ pub(super) fn place_zones(
             conventional: tracks.conventional_prefix(),
         });
     }
-    let mut next = tracks.start_after(conventional_blocks, 0);
+    let mut cursor = tracks.cursor();
+    let mut next = cursor.start_after(conventional_blocks, 0);
     let mut starts = Vec::with_capacity((zones.zones() - conventional) as usize);
     for zone in conventional..zones.zones() {
         let end = next + zones.extent_of(ZoneId(zone)).blocks.0;
@@ -183,7 +184,7 @@ pub(super) fn place_zones(
             return Err(too_small(zone));
         }
         starts.push(next);
-        next = tracks.start_after(end, tracks.overlap_tracks);
+        next = cursor.start_after(end, tracks.overlap_tracks);
     }
     Ok(starts)
 }

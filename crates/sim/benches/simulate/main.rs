@@ -1,7 +1,8 @@
 //! `make bench`: how fast one thread simulates, and in how much memory. docs/performance.md says what
 //! each figure means.
 //!
-//! With an argument it is a child of itself that fills one structure and prints its peak memory.
+//! With an argument it is a child of itself that fills one structure and prints its peak memory, or a reader of one
+//! trace (`scripts/bench_reading.py`).
 
 mod memory;
 mod rates;
@@ -11,6 +12,9 @@ fn main() {
     let argument = |index: usize| arguments.get(index).map_or("", String::as_str);
     if argument(0) == memory::CHILD {
         return memory::child(argument(1), argument(2));
+    }
+    if argument(0) == rates::READER {
+        return rates::read_trace(argument(1));
     }
     // `cargo bench NAME` runs the parts whose name contains NAME; cargo itself adds `--bench`.
     let wanted = |name: &str| {

@@ -63,7 +63,7 @@ pub fn child(what: &str, count: &str) {
         _ => (cache_of(100_000, "pore"), count),
     };
     run(&stack, writes);
-    println!("{}", peak_rss_bytes());
+    println!("{}", peak_rss_bytes().expect("a system that says"));
 }
 
 fn cache_of(blocks: u64, policy: &str) -> String {

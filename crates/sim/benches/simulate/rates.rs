@@ -49,6 +49,19 @@ fn cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// The argument of a child that reads one trace.
+pub const READER: &str = "read-trace";
+
+/// Reads a trace once. Prints as JSON how many requests it has, and the seconds of processor time that took.
+pub fn read_trace(path: &str) {
+    let begun = cpu_s();
+    let (mut reader, mut batch, mut requests) = (open(path), Vec::new(), 0);
+    while reader.next_batch(&mut batch).expect("a sound trace") {
+        requests += batch.len();
+    }
+    println!("[{requests}, {}]", cpu_s() - begun);
+}
+
 /// Prints the rates whose name is wanted.
 pub fn print(wanted: &dyn Fn(&str) -> bool) {
     println!(

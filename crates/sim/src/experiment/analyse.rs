@@ -8,7 +8,7 @@ use crate::replay::{Placement, place};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::BlockCount;
 use imbrex_drives::quantity::Size;
-use imbrex_report::WorkloadKind;
+use imbrex_report::{MemoryUser, WorkloadKind};
 use imbrex_stack::{ConfigError, lay_out};
 use imbrex_traces::{BlockRule, Characterise};
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,8 @@ impl Look<'_> {
 
     /// Takes the look. What it sees after it was stopped means nothing.
     pub fn take(&self, stop: &AtomicBool) -> Result<Seen, RunError> {
+        // A run of the same process does not have its memory alone then.
+        MemoryUser::enter();
         let workload = self.workload;
         let kind = kind_of(workload.records()?.source().kind);
         let values = match self.analysis {

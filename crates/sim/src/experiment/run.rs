@@ -23,7 +23,8 @@ use imbrex_core::extent::Extent;
 use imbrex_core::stack::Stack;
 use imbrex_core::units::{BLOCK_BYTES, Instant, Lba};
 use imbrex_report::{
-    OverDisks, Recorder, ReplayMode, Report, Run, SimulationCost, WarmUpUse, WorkloadKind,
+    MemoryUser, OverDisks, Recorder, ReplayMode, Report, Run, SimulationCost, WarmUpUse,
+    WorkloadKind,
 };
 use imbrex_stack::{
     ActivityObserver, ArrayObserver, BuildOptions, Built, CollectionObserver, ConfigError,
@@ -215,6 +216,7 @@ impl Task<'_> {
         stop: &AtomicBool,
     ) -> Result<(Run, imbrex_report::Workload), RunError> {
         let started = std::time::Instant::now();
+        let memory = MemoryUser::enter();
         let options = self.options();
         let (plan, footprint, built) = self.build(&options, footprints, stop)?;
         let Replayed { mut run, workload, counts, stack, describe } = match self.case.replay.mode {
@@ -241,7 +243,7 @@ impl Task<'_> {
         run.simulation = SimulationCost {
             wall_s,
             requests_per_s: run.host.requests as f64 / wall_s.max(1e-9),
-            peak_rss_bytes: imbrex_report::peak_rss_bytes(),
+            peak_rss_bytes: memory.peak_rss_bytes(),
         };
         Ok((run, workload))
     }

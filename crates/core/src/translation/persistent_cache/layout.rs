@@ -97,11 +97,6 @@ impl Layout {
             disk: home.blocks,
             has_log: home_port == LOG,
         };
-        let place = |start: u64, blocks: u64| {
-            let end = start + blocks;
-            let fits = end <= tracks.blocks() && end <= home.blocks.0;
-            fits.then(|| tracks.start_after(end, tracks.overlap_tracks))
-        };
         let conventional_bands = conventional_bands(settings, bands);
         let mut band_starts = Vec::with_capacity(bands.bands() as usize);
         let mut conventional_end = match home_port {
@@ -118,7 +113,13 @@ impl Layout {
             let needed = BlockCount(conventional_end);
             return Err(LayoutError::InPlacePastConventional { needed, conventional: apart });
         }
-        let scratch_start = tracks.start_after(conventional_end, 0);
+        let mut cursor = tracks.cursor();
+        let scratch_start = cursor.start_after(conventional_end, 0);
+        let room = tracks.blocks().min(home.blocks.0);
+        let mut place = |start: u64, blocks: u64| {
+            let end = start + blocks;
+            (end <= room).then(|| cursor.start_after(end, tracks.overlap_tracks))
+        };
         let mut scratch_end = scratch_start + rewrite_blocks;
         let mut next = place(scratch_start, rewrite_blocks).ok_or(too_small(0))?;
         let mut scratch_starts = [scratch_start; 2];

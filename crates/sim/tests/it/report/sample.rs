@@ -112,7 +112,8 @@ pub fn run(system: &str, home: f64) -> Run {
     run.nodes = run.disks.iter().map(|disk| (disk.name.clone(), counts(disk))).collect();
     run.figures.tables = run.disks.iter().flat_map(tables).collect();
     run.configuration = json!({"node": [{"name": "smr", "kind": "disk", "drive": "</script>"}]});
-    run.simulation = SimulationCost { wall_s: 0.2, requests_per_s: 3e5, peak_rss_bytes: 40 << 20 };
+    run.simulation =
+        SimulationCost { wall_s: 0.2, requests_per_s: 3e5, peak_rss_bytes: Some(40 << 20) };
     run.derive_ratios();
     run
 }
