@@ -81,20 +81,23 @@ def command_pages(program):
         yield f"commands/{name}.md", "\n\n".join(command_section(program, (name,)))
 
 
+def shown_pages(program, folder, head, about_all, rows, show):
+    """A page that lists ready-made things, and one for each with what a command prints of it."""
+    title, columns = head
+    listed = [(f"[`{name}`]({folder}/{name}.md)", what) for name, what in rows]
+    yield f"{folder}.md", "\n\n".join([f"# {title}", about_all, table(columns, listed)])
+    for name, what in rows:
+        yield f"{folder}/{name}.md", "\n\n".join([f"# {name}", f"{what}.", fenced(program.prints(*show, name), "toml")])
+
+
 def stack_pages(program, systems):
     """A page for each ready-made stack, and one for each drive."""
-    rows = [(f"[`{it['name']}`](stacks/{it['name']}.md)", it["description"]) for it in systems["systems"]]
-    yield "stacks.md", "\n\n".join(["# Ready-made stacks", "What `imbrex systems --show NAME` prints. "
-                                    "[Stack files](../docs/stacks.md) has every key.", table(("Stack", "What it is"), rows)])
-    for it in systems["systems"]:
-        yield f"stacks/{it['name']}.md", "\n\n".join([f"# {it['name']}", f"{it['description']}.",
-                                                      fenced(program.prints("systems", "--show", it["name"]), "toml")])
-    rows = [(f"[`{it['name']}`](drives/{it['name']}.md)", it["model"]) for it in systems["drives"]]
-    yield "drives.md", "\n\n".join(["# Drives of the library", "What `imbrex drive show NAME` prints: each value with its source. "
-                                    "[Drive files](../docs/drives.md) has every key.", table(("Drive", "Model"), rows)])
-    for it in systems["drives"]:
-        yield f"drives/{it['name']}.md", "\n\n".join([f"# {it['name']}", f"{it['model']}.",
-                                                      fenced(program.prints("drive", "show", it["name"]), "toml")])
+    yield from shown_pages(program, "stacks", ("Ready-made stacks", ("Stack", "What it is")),
+                           "What `imbrex systems --show NAME` prints. [Stack files](../docs/stacks.md) has every key.",
+                           [(it["name"], it["description"]) for it in systems["systems"]], ("systems", "--show"))
+    yield from shown_pages(program, "drives", ("Drives of the library", ("Drive", "Model")),
+                           "What `imbrex drive show NAME` prints: each value with its source. [Drive files](../docs/drives.md) has every key.",
+                           [(it["name"], it["model"]) for it in systems["drives"]], ("drive", "show"))
 
 
 def type_in(value):

@@ -22,6 +22,7 @@ import imbrex
 import pandas
 import polars
 import pyarrow
+from _captured import captured_traces
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 IMBREX, TMP = os.environ["IMBREX"], pathlib.Path(os.environ["IMBREX_TMP"])
@@ -258,30 +259,6 @@ def blocks(text):
     return re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
 
 
-#: Reference files that hold no requests of a host, or need a reader of their own.
-NO_TRACES = ("disksim_validate_", "dmsmr_seek_", "hasmr8tb_", "hplajw_1992_1week.srt", "README")
-#: How those are read that do not say it.
-NANOSECONDS = {"format": "disksim", "time_unit": "ns"}
-HPLAJW = {"format": "csv", "map": "time=1:s,op=3:R|W,off=4:256,len=5:bytes"}
-HOW_READ = {
-    "hplajw_1992_1week.decoded.csv.zst": HPLAJW,
-    "mqsim_wsrch-small.trace.zst": NANOSECONDS,
-    "umass_Financial1_first10k.ssdsim.ascii.zst": NANOSECONDS,
-}
-
-
-def shared_traces():
-    """The reference traces that are not part of the repository; none after saying so."""
-    named = [pathlib.Path(os.environ["IMBREX_SHARED"])] if "IMBREX_SHARED" in os.environ else []
-    for shared in [*named, *(folder / "shared" for folder in ROOT.parents)]:
-        if (shared / "traces").is_dir():
-            found = [it for it in sorted((shared / "traces").iterdir()) if not it.name.startswith(NO_TRACES)]
-            assert len(found) >= 10, found
-            return found
-    print("SKIPPED: no folder shared/traces above the repository and no IMBREX_SHARED")
-    return []
-
-
 def lru():
     """The LRU of docs/python.md."""
     [block] = [block for block in blocks((ROOT / "docs" / "python.md").read_text()) if "class Lru" in block]
@@ -348,8 +325,8 @@ def check_a_policy_in_python_counts_what_the_same_in_rust_does():
     report = imbrex.compare(RECORDING, systems="lru", policies={"mine": LruBand}, limit=5000, set={"cache.policy": "python:mine"})
     [policy], [run] = LruBand.made, report.to_dict()["runs"]
     assert len(policy.dirty) == run["dirty_blocks_left"] > 0
-    for trace in shared_traces():
-        assert_the_same("lru", lru(), trace, "2MiB", limit=8000, **HOW_READ.get(trace.name, {}))
+    for trace, how_read in captured_traces():
+        assert_the_same("lru", lru(), trace, "2MiB", limit=8000, **how_read)
 
 
 def tried(make, **options):

@@ -1,6 +1,7 @@
 """The commands of a page of the documentation, typed as they stand there, one after another in one folder, as a reader
 would: a server in a terminal of its own, what follows in another one."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -137,6 +138,19 @@ class Shell:
         self.process.wait(timeout=STOP_TIMEOUT_S)
 
 
+@contextlib.contextmanager
+def terminals():
+    """One terminal for servers and a shell for all else. Both are ended, the server by a kill where a line has failed."""
+    terminal, shell = Terminal(), Shell()
+    try:
+        yield terminal, shell
+        terminal.end()
+    finally:
+        if terminal.process is not None:
+            terminal.process.kill()
+        shell.end()
+
+
 def image_of(line):
     """The data directory that a command wants for itself; None where it wants none."""
     found = re.search(r"^imbrex (?:serve|create)\b.* --data (\S+)|^imbrex (?:check|inspect) (\S+)", line)
@@ -165,19 +179,13 @@ def play_blocks(recipes):
     servers = {}
     for line in (line for _, lines in recipes for line in lines if starts_server(line)):
         servers.setdefault(re.search(r"--socket (\S+)", line)[1], line)
-    terminal, shell = Terminal(), Shell()
-    try:
+    with terminals() as (terminal, shell):
         heading_before = None
         for heading, lines in recipes:
             # What was started below this heading goes on.
             goes_on = heading == heading_before and terminal.process is not None
             play_block(terminal, shell, lines, {} if goes_on else servers)
             heading_before = heading
-        terminal.end()
-    finally:
-        if terminal.process is not None:
-            terminal.process.kill()
-        shell.end()
 
 
 def play_block(terminal, shell, lines, servers):

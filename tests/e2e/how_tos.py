@@ -8,7 +8,7 @@ run by pandas_lines.py."""
 import re
 
 import _recipes
-from _recipes import DOCS, Shell, Terminal, starts_server
+from _recipes import DOCS, starts_server
 from _serving import SCRATCH, need
 
 PAGES = sorted(path for path in (DOCS / "how-to").glob("*.md") if path.name != "README.md")
@@ -52,8 +52,7 @@ def play(page):
         if (page.name, language) in FILES:
             (folder / FILES[page.name, language]).write_text(text, encoding="utf-8")
     typed = compared = 0
-    terminal, shell = Terminal(), Shell()
-    try:
+    with _recipes.terminals() as (terminal, shell):
         before, language_before = 0, None
         for language, text in blocks:
             lines = text.splitlines()
@@ -66,11 +65,6 @@ def play(page):
                 check_shown(page, lines, printed()[before:])
                 compared += 1
             language_before = language
-        terminal.end()
-    finally:
-        if terminal.process is not None:
-            terminal.process.kill()
-        shell.end()
     return typed, compared
 
 

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 
 import _recipes
-from _recipes import DOCS, Shell, Terminal, starts_server
+from _recipes import DOCS, starts_server
 from _serving import IMBREX, SCRATCH
 
 ROOT = DOCS.parent
@@ -116,8 +116,7 @@ def play(page):
     write_traces(folder)
     typed, left_out = 0, []
     elsewhere = {without_remark(line) for line in commands("README.md")}
-    terminal, shell = Terminal(), Shell()
-    try:
+    with _recipes.terminals() as (terminal, shell):
         for line in BEFORE.get(page, ()):
             shell.type(line)
         for line in commands(page):
@@ -133,11 +132,6 @@ def play(page):
                 _recipes.begin(line)
             else:
                 shell.type(line)
-        terminal.end()
-    finally:
-        if terminal.process is not None:
-            terminal.process.kill()
-        shell.end()
     return typed, left_out
 
 

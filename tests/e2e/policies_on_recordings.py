@@ -12,29 +12,16 @@ import pathlib
 import subprocess
 
 from _cache_policies import POLICIES
+from _captured import captured_traces
 
 IMBREX = os.environ["IMBREX"]
 SOAK = os.environ["IMBREX_SOAK"] == "1"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TMP = pathlib.Path(os.environ["IMBREX_TMP"])
-TRACES = ROOT.parent / "shared" / "traces"
 BLOCK = 4096
 # All bands of one length, so that the band of a block is a division.
 BAND_BYTES = 16 << 20
 PARTS = [("file-churn.imbrex.xz", 20_000), ("hwsr-tpcc.imbrex.xz", 20_000)]
-# Reference traces with requests of a host, and how those are read that do not say it.
-NANOSECONDS = ("--format", "disksim", "--time-unit", "ns")
-CAPTURED = {
-    "cloudphysics_libcachesim.csv.zst": (),
-    "msr_rsrch_1.csv.zst": (),
-    "msr_wdev_1.csv.zst": (),
-    "umass_Financial1_first10k.ssdsim.ascii.zst": NANOSECONDS,
-    "mqsim_wsrch-small.trace.zst": NANOSECONDS,
-    "hplajw_1992_1week.decoded.csv.zst": ("--format", "csv", "--map", "time=1:s,op=3:R|W,off=4:256,len=5:bytes"),
-    "arc_OLTP.lis.zst": (),
-    "arc_P3.lis.zst": (),
-}
-
 COUNTED = ("read_lookups", "read_hits", "write_lookups", "write_hits", "clean_evictions", "dirty_evictions", "dirty_blocks", "bands_rewritten")
 
 Below = collections.namedtuple("Below", "band_blocks log_blocks destage_slots")
@@ -105,7 +92,8 @@ def check(trace, *options):
          "--set", "cache.mode=read-write", "--set", f"cache.capacity={share(requests, longest)}B",
          "--set", f"translation.bands=fixed:{BAND_BYTES}B", "--sweep", "cache.policy=" + ",".join(POLICIES)],
         check=True, stdout=subprocess.PIPE).stdout)
-    told = []
+    assert len(report["runs"]) == len(POLICIES)
+    told, rewritten = [], 0
     for run in report["runs"]:
         policy = run["parameters"]["cache.policy"]
         log_blocks, slots = run["persistent_cache_bytes"] // BLOCK, run["resolved"]["cache"]["destage_slots"]
@@ -113,9 +101,11 @@ def check(trace, *options):
         found = {**run["nodes"]["cache"], **run["nodes"]["translation"]}
         found = {key: found[key] for key in COUNTED}
         assert found == expected, f"{trace}, {policy}:\n  {found}\n  {expected} by the program of its paper"
+        rewritten += found["bands_rewritten"]
         told.append(f"{policy} {found['read_hits'] + found['write_hits']}, {found['bands_rewritten']}")
     blocks = sum(len(blocks) for blocks, _ in requests)
     print(f"{pathlib.Path(trace).name}: {blocks} blocks; hits and bands rewritten of {'; '.join(told)}", flush=True)
+    return rewritten
 
 
 def share(requests, longest):
@@ -129,11 +119,8 @@ def share(requests, longest):
 if SOAK:
     for recording in sorted((ROOT / "workloads").glob("*.imbrex*")):
         check(recording)
-    for name, options in CAPTURED.items():
-        if (TRACES / name).exists():
-            check(TRACES / name, *options)
-        else:
-            print(f"skipped: no {name}, a reference trace beside the repository")
+    for trace, how_read in captured_traces():
+        check(trace, *(word for key, value in how_read.items() for word in ("--" + key.replace("_", "-"), value)))
 else:
     for name, limit in PARTS:
-        check(ROOT / "workloads" / name, "--limit", limit)
+        assert check(ROOT / "workloads" / name, "--limit", limit) > 1000, "the policies had too little to decide"

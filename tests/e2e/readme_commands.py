@@ -12,8 +12,8 @@ import struct
 import subprocess
 
 import _recipes
-from _recipes import FOLDER, TOOLS, Shell, Terminal, image_of, starts_server
-from _serving import IMBREX, SCRATCH, need
+from _recipes import FOLDER, TOOLS, image_of, starts_server
+from _serving import IMBREX, need
 
 ROOT = _recipes.DOCS.parent
 IS_SOAK = os.environ.get("IMBREX_SOAK") == "1"
@@ -91,8 +91,7 @@ def write_blktrace():
 def play(lines):
     """Types lines, those of servers in a terminal of their own, where each goes on until the next one or until its image is
     wanted."""
-    terminal, shell = Terminal(), Shell()
-    try:
+    with _recipes.terminals() as (terminal, shell):
         for line in lines:
             if starts_server(line):
                 terminal.type(line)
@@ -103,11 +102,6 @@ def play(lines):
                 _recipes.begin(line)
             else:
                 shell.type(line)
-        terminal.end()
-    finally:
-        if terminal.process is not None:
-            terminal.process.kill()
-        shell.end()
 
 
 def main():

@@ -19,7 +19,7 @@ impl TrackTable {
 }
 
 impl TrackCursor<'_> {
-    /// As [`TrackTable::start_after`]. Panics when `end` lies on a shorter address than before and in
+    /// As [`TrackTable::start_after`]. Panics when `end` lies before that of an earlier call, in
     /// another run of tracks.
     pub fn start_after(&mut self, end: u64, guard: u64) -> u64 {
         let runs = self.tracks.runs();
