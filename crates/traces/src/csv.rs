@@ -36,17 +36,15 @@ impl Csv {
         self.map.time.is_some()
     }
 
+    /// What the line at the start of `bytes` holds, and how many bytes it has with its end, where it is as it should be.
     #[inline]
-    pub(super) fn parse(&self, line: &[u8]) -> LineResult {
-        match self.plan.as_ref().and_then(|plan| plan.parse(line)) {
-            Some(parsed) => Ok(parsed),
-            None => self.parse_any(line),
-        }
+    pub(super) fn parse_ahead(&self, bytes: &[u8]) -> Option<(Parsed, usize)> {
+        self.plan.as_ref()?.parse(bytes)
     }
 
     /// What a line holds, or the first of its values that is wrong, in the order in which they are checked.
     #[inline(never)]
-    pub(super) fn parse_any(&self, line: &[u8]) -> LineResult {
+    pub(super) fn parse(&self, line: &[u8]) -> LineResult {
         let mut fields: [&[u8]; COLUMNS_MAX] = [&[]; COLUMNS_MAX];
         let found = self.split(line, &mut fields);
         if found < self.map.columns {
@@ -278,6 +276,7 @@ pub(super) fn operation(field: &[u8], code: &OperationCode) -> Result<TraceOpera
 }
 
 /// One or two hexadecimal digits, with or without `0x`.
+#[inline]
 pub(super) fn scsi_code(field: &[u8]) -> Option<u8> {
     let digit = |byte: u8| {
         // Letters follow the digits, nine further on in their low half.

@@ -4,6 +4,8 @@
 //! that reads in constant memory. Offsets and times are exact: nothing passes through a float that is none in the file. Lines without a request are
 //! counted by reason; a line that is damaged ends the reading with an error that names it.
 
+#![deny(unsafe_code)]
+
 mod alibaba;
 mod arc;
 mod binary;

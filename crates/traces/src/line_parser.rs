@@ -18,7 +18,7 @@ use super::spc;
 use super::subsecond::Spread;
 use super::systor;
 use super::tencent::Tencent;
-use super::text::{LineResult, split};
+use super::text::{LineResult, Parsed, split};
 use super::web_log::WebLog;
 
 /// The text formats.
@@ -110,6 +110,16 @@ impl LineParser {
     pub(super) fn spread(&self, options: &ReadOptions, detected: &mut String) -> Option<Spread> {
         match self {
             Self::Tencent(_) | Self::WebLog(_) => Spread::of(options.subsecond, detected),
+            _ => None,
+        }
+    }
+
+    /// What the line at the start of `bytes` holds, and how many bytes it has with its end, where the format reads lines
+    /// before their end is known and this one is as it should be. Any other line is for [`parse`](Self::parse).
+    #[inline]
+    pub(super) fn parse_ahead(&self, bytes: &[u8]) -> Option<(Parsed, usize)> {
+        match self {
+            Self::Csv(csv) => csv.parse_ahead(bytes),
             _ => None,
         }
     }

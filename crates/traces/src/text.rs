@@ -63,6 +63,21 @@ impl Lines {
         Self { input, number: 0, taken: 0 }
     }
 
+    /// The bytes at hand from the start of the next line on.
+    #[inline]
+    pub(super) fn ahead(&mut self) -> &[u8] {
+        self.input.consume(self.taken);
+        self.taken = 0;
+        self.input.bytes()
+    }
+
+    /// Takes the line that begins [`ahead`](Self::ahead), which has so many bytes with its end.
+    #[inline]
+    pub(super) fn take(&mut self, line_bytes: usize) {
+        self.taken = line_bytes;
+        self.number += 1;
+    }
+
     /// The next line without its line end, or `None` at the end of the file. The last line need not end in a newline.
     pub(super) fn next_line(&mut self, records: u64) -> Result<Option<&[u8]>, TraceError> {
         self.input.consume(self.taken);
@@ -205,7 +220,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-const POWERS_OF_TEN: [u64; 8] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
+pub(super) const POWERS_OF_TEN: [u64; 8] =
+    [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// The integer that starts at `at` and where it ends; `None` without a digit or beyond 64 bits.
 #[inline(always)]
@@ -214,7 +230,7 @@ fn leading_digits(line: &[u8], at: usize) -> Option<(u64, usize)> {
     // Eight bytes at a time, without a branch on the number of digits: it differs from line to line, and a mispredicted
     // branch costs more than the arithmetic. Two steps hold 16 digits, which cannot overflow.
     while end - at <= 8 {
-        let digits = eight_bytes(line, end) ^ 0x3030_3030_3030_3030;
+        let digits = eight_bytes(line, end) ^ ZERO_DIGITS;
         let others = (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0;
         let count = (others.trailing_zeros() / 8) as usize;
         if count == 8 {
@@ -231,6 +247,18 @@ fn leading_digits(line: &[u8], at: usize) -> Option<(u64, usize)> {
     }
     last_digits(line, at, value, end)
 }
+
+/// The integer of the first `count` bytes of a word, the first in the lowest byte, if they are 1 to 8 digits.
+#[inline(always)]
+pub(super) fn digits_of(word: u64, count: usize) -> Option<u64> {
+    // Digits move to the top; the zeros that follow them in count as leading zeros.
+    let digits = (word ^ ZERO_DIGITS).checked_shl(64 - 8 * count as u32)?;
+    let others = (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0;
+    (others == 0).then_some(eight_digits(digits))
+}
+
+/// The digit 0 in each byte of a word.
+const ZERO_DIGITS: u64 = 0x3030_3030_3030_3030;
 
 /// Eight bytes from `at` on, the first in the lowest byte; zeros behind the end of the line.
 #[inline(always)]

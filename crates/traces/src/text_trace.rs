@@ -55,6 +55,11 @@ fn next(
     parser: &mut LineParser,
     tally: &mut Tally,
 ) -> Result<Option<Parsed>, TraceError> {
+    if let Some((parsed, line_bytes)) = parser.parse_ahead(lines.ahead()) {
+        lines.take(line_bytes);
+        tally.counts.lines += 1;
+        return Ok(Some(parsed));
+    }
     let Some(line) = lines.next_line(tally.counts.records)? else {
         return Ok(None);
     };
