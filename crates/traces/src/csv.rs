@@ -36,6 +36,11 @@ impl Csv {
         self.map.time.is_some()
     }
 
+    /// True where lines may be read before their end is known.
+    pub(super) fn reads_ahead(&self) -> bool {
+        self.plan.is_some()
+    }
+
     /// What the line at the start of `bytes` holds, and how many bytes it has with its end, where it is as it should be.
     #[inline]
     pub(super) fn parse_ahead(&self, bytes: &[u8]) -> Option<(Parsed, usize)> {

@@ -114,8 +114,13 @@ impl LineParser {
         }
     }
 
-    /// What the line at the start of `bytes` holds, and how many bytes it has with its end, where the format reads lines
-    /// before their end is known and this one is as it should be. Any other line is for [`parse`](Self::parse).
+    /// True where lines may be read before their end is known.
+    pub(super) fn reads_ahead(&self) -> bool {
+        matches!(self, Self::Csv(csv) if csv.reads_ahead())
+    }
+
+    /// What the line at the start of `bytes` holds, and how many bytes it has with its end, where it can be read ahead and is
+    /// as it should be. Any other line is for [`parse`](Self::parse).
     #[inline]
     pub(super) fn parse_ahead(&self, bytes: &[u8]) -> Option<(Parsed, usize)> {
         match self {

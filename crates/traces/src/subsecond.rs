@@ -173,6 +173,11 @@ impl Feed {
         Self { spread, end: None }
     }
 
+    /// True where records go to batches as they come.
+    pub(super) fn is_plain(&self) -> bool {
+        self.spread.is_none()
+    }
+
     /// Appends records until the batch has `wanted`; true at the end of the trace, which `next` says with `None`.
     #[inline]
     pub(super) fn read(

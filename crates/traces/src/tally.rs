@@ -157,7 +157,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    #[inline]
+    #[inline(always)]
     pub(super) fn accept(&mut self, mut record: TraceRecord) -> TraceRecord {
         let first_ns = *self.first_ns.get_or_insert_with(|| {
             self.last_ns = record.time_ns;

@@ -41,10 +41,42 @@ impl TextTrace {
         batch: &mut Vec<TraceRecord>,
     ) -> Result<bool, TraceError> {
         let (lines, parser) = (&mut self.lines, &mut self.parser);
-        self.feed.read(records, tally, batch, |tally| match parser.more() {
-            Some(record) => Ok(Some(Parsed::Record(record))),
-            None => next(lines, parser, tally),
-        })
+        let reads_ahead = parser.reads_ahead() && self.feed.is_plain();
+        loop {
+            let mut wanted = records;
+            if reads_ahead {
+                read_ahead(lines, parser, records, tally, batch);
+                // The line that is not as it should be is read alone.
+                wanted = records.min(batch.len() + 1);
+            }
+            let at_end = self.feed.read(wanted, tally, batch, |tally| match parser.more() {
+                Some(record) => Ok(Some(Parsed::Record(record))),
+                None => next(lines, parser, tally),
+            })?;
+            if at_end || batch.len() == records {
+                return Ok(at_end);
+            }
+        }
+    }
+}
+
+/// Takes lines straight to the batch while they are as they should be. What the next line is else is for [`next`].
+fn read_ahead(
+    lines: &mut Lines,
+    parser: &LineParser,
+    records: usize,
+    tally: &mut Tally,
+    batch: &mut Vec<TraceRecord>,
+) {
+    while batch.len() < records
+        && let Some((parsed, line_bytes)) = parser.parse_ahead(lines.ahead())
+    {
+        lines.take(line_bytes);
+        tally.counts.lines += 1;
+        match parsed {
+            Parsed::Record(record) => batch.push(tally.accept(record)),
+            Parsed::Skip(reason) => tally.counts.skipped.count(reason),
+        }
     }
 }
 
@@ -55,11 +87,6 @@ fn next(
     parser: &mut LineParser,
     tally: &mut Tally,
 ) -> Result<Option<Parsed>, TraceError> {
-    if let Some((parsed, line_bytes)) = parser.parse_ahead(lines.ahead()) {
-        lines.take(line_bytes);
-        tally.counts.lines += 1;
-        return Ok(Some(parsed));
-    }
     let Some(line) = lines.next_line(tally.counts.records)? else {
         return Ok(None);
     };
