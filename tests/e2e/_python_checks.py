@@ -327,6 +327,11 @@ def check_a_policy_in_python_counts_what_the_same_in_rust_does():
     assert len(policy.dirty) == run["dirty_blocks_left"] > 0
     for trace, how_read in captured_traces():
         assert_the_same("lru", lru(), trace, "2MiB", limit=8000, **how_read)
+    if os.environ.get("IMBREX_SOAK") == "1":
+        recordings = sorted((ROOT / "workloads").glob("*.imbrex.xz"))
+        assert len(recordings) == 7, recordings
+        for recording in recordings:
+            assert assert_the_same("lru", lru(), str(recording), "2%", untimed=True) > 1000, recording
 
 
 def tried(make, **options):
