@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """What the server asks of the operating system, from a system-call trace: a created image is durable with the
 directories that name it, a flush synchronises every member that was written, a short write is continued, a failed
-synchronisation is never forgotten, and direct I/O falls back where a file system has none."""
+synchronisation is never forgotten, direct I/O falls back where a file system has none, and large requests are few calls
+on a used device."""
 
+import itertools
 import os
+import random
 import re
 import signal
 import socket
@@ -23,6 +26,11 @@ READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
 EIO = 5
 # What a start writes to a disk before anything else.
 LABEL_COPIES = 2
+# Blocks of a large request, and calls that read or write for one at most, on the mean of many. Of a write one is the
+# journal's, and another one while parts of a checkpoint are written.
+LARGE, LARGE_COUNT, READ_CALLS_MAX, WRITE_CALLS_MAX = 32, 256, 3, 4
+# Requests that are sent before the first is answered.
+DEPTH = 32
 CALLS = "openat,mkdir,rename,renameat2,fsync,fdatasync,pwrite64,fallocate"
 
 
@@ -61,6 +69,16 @@ class Client:
 
     def read(self, block):
         return self.call(READ, block * BLOCK, BLOCK)
+
+    def write_many(self, writes):
+        """Makes writes of (block, content), several at once."""
+        writes = iter(writes)
+        while some := list(itertools.islice(writes, DEPTH)):
+            self.socket.sendall(b"".join(
+                struct.pack(">IHHQQI", 0x25609513, 0, WRITE, 1, block * BLOCK, len(content)) + content
+                for block, content in some))
+            answers = struct.iter_unpack(">IIQ", self.take(16 * len(some)))
+            assert all(error == 0 for _, error, _ in answers), "a write failed"
 
     def flush(self):
         return self.call(FLUSH)[0]
@@ -273,6 +291,60 @@ def direct_io_falls_back():
     assert done.returncode == 1 and done.stderr.strip() == expected, done.stderr
 
 
+def data_calls(server, requests, *injections):
+    """Calls that read or write the cache's disk while `requests` is called, the synchronising ones left out."""
+    trace = SCRATCH / "data.trace"
+    calls = "pread64,preadv,preadv2,pwrite64,pwritev,pwritev2"
+    injected = [word for injection in injections for word in ("-e", f"inject={injection}")]
+    with subprocess.Popen(["strace", "-f", "-y", "-o", trace, "-e", f"trace={calls}", *injected, "-p",
+                           str(server.process.pid)], stderr=subprocess.PIPE, text=True) as tracing:
+        try:
+            assert "attached" in tracing.stderr.readline()
+            requests()
+        finally:
+            tracing.send_signal(signal.SIGINT)
+    found = re.findall(r"^\d+ +p(read|write)\w+\(\d+<[^>]*ssd\.img>", trace.read_text(encoding="utf-8", errors="replace"),
+                       re.MULTILINE)
+    return found.count("read"), found.count("write")
+
+
+def large_requests_are_few_calls():
+    # All of the device is cached, and every block was written again in random order.
+    blocks = (256 << 20) // BLOCK
+    data = create("lru", "256MiB", "cache.capacity=320MiB")
+    rng, newest = random.Random(0), [0] * blocks
+
+    def content(block):
+        return struct.pack("<II", block, newest[block]) * (BLOCK // 8)
+
+    def again(first, count=1):
+        for block in range(first, first + count):
+            newest[block] += 1
+        return first, b"".join(map(content, range(first, first + count)))
+
+    def read(client, first):
+        error, found = client.call(READ, first * BLOCK, LARGE * BLOCK)
+        assert error == 0 and found == b"".join(map(content, range(first, first + LARGE))), first
+
+    def anywhere():
+        return [rng.randrange(blocks // LARGE) * LARGE for _ in range(LARGE_COUNT)]
+
+    with Killable("lru", data) as server:
+        client = Client(server.socket)
+        client.write_many(again(first, 256) for first in range(0, blocks, 256))
+        for _ in range(4):
+            client.write_many(again(block) for block in rng.sample(range(blocks), blocks))
+        reads, _ = data_calls(server, lambda: [read(client, first) for first in anywhere()])
+        # What a call for several reads does not bring is read alone.
+        data_calls(server, lambda: [read(client, first) for first in anywhere()[:32]], "preadv,preadv2:error=EAGAIN:when=1+2")
+        _, writes = data_calls(server, lambda: [client.write(*again(first, LARGE)) for first in anywhere()])
+        for first in range(0, blocks, LARGE):
+            read(client, first)
+        client.close()
+    for calls, most in ((reads, READ_CALLS_MAX), (writes, WRITE_CALLS_MAX)):
+        assert 0 < calls <= most * LARGE_COUNT, f"{calls} calls for {LARGE_COUNT} requests, {reads} for reads"
+
+
 create_is_durable()
 direct_io_falls_back()
 a_short_write_is_continued()
@@ -281,3 +353,4 @@ a_failed_flush_is_remembered("cmr-only", "cmr")
 a_second_signal_ends_at_once()
 flush_reaches_every_member()
 a_failed_flush_is_remembered("lru", "ssd", "cache.capacity=4MiB")
+large_requests_are_few_calls()

@@ -52,7 +52,7 @@ fn create_refuses_spare_slots_without_room() {
         let setting = format!("cache.spare_share={share}");
         assert_eq!(create_failure(&place, &[&asked[..], &[&setting]].concat()), expected);
     }
-    let expected = "imbrex: node `cache`: spare_share = 0.125: the flash is 1472 KiB too small for so many \
+    let expected = "imbrex: node `cache`: spare_share = 0.25: the flash is 5568 KiB too small for so many \
                     spare slots; accepted: at most 0.08";
     assert_eq!(create_failure(&place, &asked[..asked.len() - 1]), expected);
     let data = place.data();

@@ -43,6 +43,27 @@ impl Bytes {
         &mut self.storage[range]
     }
 
+    /// The bytes of several slices, as [`get_mut`](Self::get_mut): each with its number to `take`, in the order of
+    /// their blocks.
+    pub fn get_many_mut<'a>(
+        &'a mut self,
+        slices: &[(BufferSlice, usize)],
+        take: &mut impl FnMut(usize, &'a mut [u8]),
+    ) {
+        let block = BLOCK_BYTES as usize;
+        let (mut rest, mut next) = (&mut self.storage[self.start..], 0);
+        for (slice, number) in slices {
+            let Range { start, end } = blocks_of(*slice);
+            for sum in &mut self.sums[start..end] {
+                *sum.get_mut() = None;
+            }
+            let (_, from) = rest.split_at_mut((start - next) * block);
+            let (bytes, behind) = from.split_at_mut((end - start) * block);
+            (rest, next) = (behind, end);
+            take(*number, bytes);
+        }
+    }
+
     /// Copies a slice of another buffer into `to`, which is as long.
     pub fn copy_from(&mut self, to: BufferSlice, source: &Bytes, from: BufferSlice) {
         let range = self.range(to);
@@ -92,6 +113,43 @@ mod tests {
     use alloc::vec::Vec;
 
     const BLOCKS: u64 = 16;
+
+    #[test]
+    fn many_slices_are_lent_at_once_and_their_checksums_forgotten() {
+        let mut buffers = Buffers::new(ContentKind::Bytes);
+        let held: [BufferSlice; 3] = core::array::from_fn(|_| buffers.allocate(BLOCKS));
+        let slices = [
+            (held[0].part(1, 2), 3),
+            (held[0].part(3, 1), 0),
+            (held[2].part(0, 1), 2),
+            (held[2].part(15, 1), 1),
+        ];
+        let mut sums = Vec::new();
+        held.iter().for_each(|whole| buffers.checksum(*whole, &mut sums));
+        let mut lengths = [0; 4];
+        buffers.many_bytes_mut(&slices, |number, bytes| {
+            bytes.fill(number as u8 + 1);
+            lengths[number] = bytes.len();
+        });
+        assert_eq!(lengths, [4096, 4096, 4096, 8192]);
+        for whole in held {
+            for block in 0..BLOCKS {
+                let block = whole.part(block, 1);
+                let within = |(slice, _): &&(BufferSlice, usize)| {
+                    slice.buffer == block.buffer
+                        && (slice.first_block..slice.first_block + slice.blocks)
+                            .contains(&block.first_block)
+                };
+                let expected =
+                    slices.iter().find(within).map_or(0, |(_, number)| *number as u8 + 1);
+                let bytes = buffers.bytes(block).expect("bytes");
+                assert!(bytes.iter().all(|byte| *byte == expected), "{block:?}");
+                let mut sum = Vec::new();
+                buffers.checksum(block, &mut sum);
+                assert_eq!(sum, [crc32c::crc32c(buffers.bytes(block).expect("bytes"))]);
+            }
+        }
+    }
 
     fn some_part(of: BufferSlice, blocks: u64, rng: &mut Rng) -> BufferSlice {
         of.part(rng.below(BLOCKS - blocks + 1), blocks)

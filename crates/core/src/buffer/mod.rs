@@ -39,6 +39,11 @@ impl BufferSlice {
     pub const EMPTY: BufferSlice =
         BufferSlice { buffer: BufferId(u32::MAX), first_block: 0, blocks: 0 };
 
+    /// Where it lies among all slices: sorted by this they are in the order of buffers and blocks.
+    pub fn place(self) -> (u32, u32) {
+        (self.buffer.0, self.first_block)
+    }
+
     /// The `blocks` blocks from `first` of this slice. Panics when they are not all inside.
     #[inline]
     pub fn part(self, first: u64, blocks: u64) -> BufferSlice {
@@ -289,6 +294,26 @@ impl Buffers {
         match &mut self.slab[slice.buffer.0 as usize].content {
             Content::Bytes(bytes) => Some(bytes.get_mut(slice)),
             _ => None,
+        }
+    }
+
+    /// The data of several slices, to be written at once: gives each with its number to `take`. The slices are in
+    /// the order of buffers and blocks, and none overlaps another. Panics when that is not so, and unless the
+    /// buffers hold bytes.
+    pub fn many_bytes_mut<'a>(
+        &'a mut self,
+        slices: &[(BufferSlice, usize)],
+        mut take: impl FnMut(usize, &'a mut [u8]),
+    ) {
+        let (mut rest, mut first) = (&mut self.slab[..], 0);
+        for slices in slices.chunk_by(|(a, _), (b, _)| a.buffer == b.buffer) {
+            let buffer = slices[0].0.buffer.0 as usize;
+            let (here, behind) = rest.split_at_mut(buffer + 1 - first);
+            (rest, first) = (behind, buffer + 1);
+            match here.last_mut().map(|buffer| &mut buffer.content) {
+                Some(Content::Bytes(bytes)) => bytes.get_many_mut(slices, &mut take),
+                _ => panic!("bytes of buffers that hold none"),
+            }
         }
     }
 

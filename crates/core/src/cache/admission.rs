@@ -5,16 +5,12 @@ use super::entries::{Flag, NONE};
 use super::jobs::{Event, JobKind, Waiter};
 use super::policy::{AccessKind, PolicyEvents};
 use super::settings::CacheMode;
-use super::slots::{SlotWaiter, Wish};
+use super::slots::{RUN_MIN, SlotWaiter, Slots, Wish};
 use crate::counters::Counter;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::operation::{Operation, Request};
 use crate::units::{BlockCount, Lba};
-
-/// Blocks of a write from which on it takes new places for what it writes again, one behind the other. A
-/// shorter one lets its blocks stay among their neighbours.
-const REWRITTEN_RUN_MIN: u64 = 8;
 
 /// The job that is being put together from the blocks of a request.
 #[derive(Clone, Copy)]
@@ -57,9 +53,9 @@ impl Admission {
     /// Where the block at `index` should lie, when those from it on belong together and the one before it is at
     /// `before`.
     #[inline]
-    fn wish_of_run(&self, index: u64, before: Option<u32>) -> Wish {
-        let rest = self.request.extent.blocks.0 - index;
-        let rest = rest.min(u64::from(u32::MAX)) as u32;
+    fn wish_of_run(&self, index: u64, before: Option<u32>, slots: &Slots) -> Wish {
+        let rest = slots.together(self.lba(index), self.request.extent.blocks.0 - index);
+        let before = before.filter(|_| !slots.begins_group(self.lba(index)));
         before.map_or(Wish::Run(rest), |slot| Wish::Behind(slot, rest))
     }
 }
@@ -279,18 +275,22 @@ impl Cache {
             None => admission.lba(index).0.checked_sub(1).and_then(|lba| self.slot_of(Lba(lba))),
             last => last,
         };
-        admission.wish_of_run(index, before)
+        match admission.wish_of_run(index, before, &self.slots) {
+            Wish::Run(blocks) if blocks < RUN_MIN => {
+                let slot_of = |lba| self.slot_of(lba);
+                self.slots.wish_of_newcomer(admission.lba(index), blocks, slot_of)
+            }
+            wish => wish,
+        }
     }
 
     /// Where a block should lie that is written again to a fresh slot, and lies in its `own` one.
     #[inline]
     fn wish_of_rewritten(&self, admission: &Admission, index: u64, own: u32) -> Wish {
-        if admission.request.extent.blocks.0 >= REWRITTEN_RUN_MIN {
-            return admission.wish_of_run(index, admission.last_slot);
+        if admission.request.extent.blocks.0 >= u64::from(RUN_MIN) {
+            return admission.wish_of_run(index, admission.last_slot, &self.slots);
         }
-        // The other one of its pair.
-        let neighbour = self.slot_of(Lba(admission.lba(index).0 ^ 1));
-        Wish::Beside(neighbour.unwrap_or(own))
+        self.slots.wish_of_rewritten(admission.lba(index), own, |lba| self.slot_of(lba))
     }
 
     #[inline]

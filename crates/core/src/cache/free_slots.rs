@@ -5,18 +5,42 @@ use crate::saved::SavedValue;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Slots of a window: the bits of a word.
-const WINDOW_SLOTS: u32 = u64::BITS;
+/// Most slots of a window: the bits of a word.
+const WINDOW_SLOTS_MAX: u32 = u64::BITS;
+
+/// How slots are divided into windows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
+pub(super) struct Windows {
+    /// Slots of each, at most [`WINDOW_SLOTS_MAX`].
+    slots: u32,
+    /// Slots of each that runs of blocks leave free where they can: for blocks of the window that are written again.
+    /// With any no run goes on from one window to the next.
+    reserve: u32,
+}
+
+impl Windows {
+    /// The most slots, and none of them in reserve.
+    pub const PLAIN: Windows = Windows { slots: WINDOW_SLOTS_MAX, reserve: 0 };
+
+    /// Windows that each have room for a run of `blocks` and a reserve, where there is one.
+    pub fn of_runs(blocks: u32, reserve: u32) -> Windows {
+        match reserve {
+            0 => Windows::PLAIN,
+            _ => Windows { slots: (blocks + reserve).min(WINDOW_SLOTS_MAX), reserve },
+        }
+    }
+}
 
 /// The free slots among those from `first` to `end`.
 ///
 /// Slots are divided into *windows*. Each has a word of bits, one for each free slot, and stands in the list of
 /// the longest run of free slots that it has. So the best place for a run of blocks is found at once:
-/// a window whose longest run is as long as the blocks need, or hardly longer.
+/// a window whose longest run is as long as the blocks and a reserve need, or hardly longer.
 #[derive(Debug, SavedValue)]
 pub(super) struct FreeSlots {
     first: u32,
     end: u32,
+    division: Windows,
     /// By window: a bit for each free slot.
     free: Vec<u64>,
     /// By window: its longest run of free slots; 0 of one that is full.
@@ -35,15 +59,16 @@ pub(super) struct FreeSlots {
 }
 
 /// A list for each length that a longest run may have.
-const LISTS: usize = WINDOW_SLOTS as usize + 1;
+const LISTS: usize = WINDOW_SLOTS_MAX as usize + 1;
 
 impl FreeSlots {
     /// All slots from `first` to `end` are free.
-    pub fn new(first: u32, end: u32) -> FreeSlots {
-        let windows = (end - first).div_ceil(WINDOW_SLOTS) as usize;
+    pub fn new(first: u32, end: u32, division: Windows) -> FreeSlots {
+        let windows = (end - first).div_ceil(division.slots) as usize;
         let mut slots = FreeSlots {
             first,
             end,
+            division,
             free: vec![0; windows],
             longest: vec![0; windows],
             listed: vec![0; windows],
@@ -65,8 +90,8 @@ impl FreeSlots {
         self.count = 0;
         // The first window comes first in its list.
         for window in (0..self.free.len() as u32).rev() {
-            let start = self.first + window * WINDOW_SLOTS;
-            let slots = start..self.end.min(start.saturating_add(WINDOW_SLOTS));
+            let start = self.first + window * self.division.slots;
+            let slots = start..self.end.min(start.saturating_add(self.division.slots));
             let bits = slots.filter(|slot| !used(*slot)).map(|slot| 1 << (slot - start));
             let bits: u64 = bits.sum();
             self.free[window as usize] = bits;
@@ -82,13 +107,15 @@ impl FreeSlots {
         self.count == 0
     }
 
-    /// A slot for the first of so many blocks that belong together: a window that has room for all of them,
-    /// and the least of such, or the one with most room.
+    /// A slot for the first of so many blocks that belong together: a window that has room for all of them and the
+    /// reserve, and the least of such, or the one with most room.
     pub fn take_first(&mut self, blocks: u32) -> Option<u32> {
         if let Some(window) = self.changing.take() {
             self.list(window);
         }
-        let wanted = blocks.clamp(1, WINDOW_SLOTS);
+        let Windows { slots, reserve } = self.division;
+        let blocks = blocks.clamp(1, slots);
+        let wanted = (blocks + reserve).min(slots);
         let enough = self.lists >> wanted << wanted;
         let list = match enough {
             0 => (u128::BITS - 1).checked_sub(self.lists.leading_zeros())?,
@@ -96,7 +123,7 @@ impl FreeSlots {
         };
         let window = self.windows.newest(list as usize)?;
         let free = self.free[window as usize];
-        let run = wanted.min(list);
+        let run = blocks.min(list);
         Some(self.take(window, starts_of_runs(free, run).trailing_zeros()))
     }
 
@@ -107,7 +134,13 @@ impl FreeSlots {
             return None;
         }
         let (window, at) = self.place_of(next);
-        (self.free[window as usize] >> at & 1 == 1).then(|| self.take(window, at))
+        let goes_on = at > 0 || self.division.reserve == 0;
+        (goes_on && self.free[window as usize] >> at & 1 == 1).then(|| self.take(window, at))
+    }
+
+    /// True when both slots are of one window.
+    pub fn is_one_window(&self, a: u32, b: u32) -> bool {
+        self.place_of(a).0 == self.place_of(b).0
     }
 
     /// A slot of the window of another one: the nearest one behind it, else before it.
@@ -140,7 +173,7 @@ impl FreeSlots {
     #[inline]
     fn place_of(&self, slot: u32) -> (u32, u32) {
         let at = slot - self.first;
-        (at / WINDOW_SLOTS, at % WINDOW_SLOTS)
+        (at / self.division.slots, at % self.division.slots)
     }
 
     fn take(&mut self, window: u32, at: u32) -> u32 {
@@ -156,7 +189,7 @@ impl FreeSlots {
             let longest = if is_shorter { shorter } else { longest_run(free) };
             self.changes(window, longest as u8);
         }
-        self.first + window * WINDOW_SLOTS + at
+        self.first + window * self.division.slots + at
     }
 
     /// The longest run of a window is another one now.
@@ -252,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_run_takes_the_least_room_that_is_enough() {
-        let mut slots = FreeSlots::new(10, 10 + 4 * 64);
+        let mut slots = FreeSlots::new(10, 10 + 4 * 64, Windows::PLAIN);
         let run = |slots: &mut FreeSlots, blocks: u32| {
             let mut last = slots.take_first(blocks).expect("a free slot");
             let first = last;
@@ -270,10 +303,32 @@ mod tests {
     }
 
     #[test]
+    fn runs_leave_a_reserve_where_they_can_and_end_with_their_window() {
+        let mut slots = FreeSlots::new(0, 30, Windows::of_runs(8, 2));
+        let run = |slots: &mut FreeSlots, blocks: u32| {
+            let first = slots.take_first(blocks).expect("a free slot");
+            let behind = (first..).take_while(|slot| slots.take_behind(*slot).is_some()).take(7);
+            (first, behind.count())
+        };
+        assert_eq!([8, 8].map(|blocks| run(&mut slots, blocks)), [(0, 7), (10, 7)]);
+        // The least run that leaves two: that of the last window, for the others have two left.
+        assert_eq!(slots.take_first(1), Some(20));
+        assert_eq!(
+            (slots.take_beside(3), slots.take_beside(3), slots.take_beside(3)),
+            (Some(8), Some(9), None)
+        );
+        assert_eq!(slots.take_behind(19), None, "of the next window");
+        assert!(slots.is_one_window(10, 19) && !slots.is_one_window(9, 10));
+        // Nothing leaves as much any more.
+        let rest: Vec<u32> = core::iter::from_fn(|| slots.take_first(8)).collect();
+        assert_eq!(rest.len(), 11);
+    }
+
+    #[test]
     fn each_slot_is_given_out_once() {
         let mut rng = Rng::new(7, 0);
-        for _ in 0..3 {
-            let mut slots = FreeSlots::new(5, 205);
+        for division in [Windows::PLAIN, Windows::of_runs(32, 4), Windows::of_runs(7, 1)] {
+            let mut slots = FreeSlots::new(5, 205, division);
             let mut taken: Vec<u32> = Vec::new();
             for _ in 0..5000 {
                 if rng.below(3) == 0 && !taken.is_empty() {
@@ -293,7 +348,7 @@ mod tests {
                 }
                 assert_eq!(slots.is_empty(), taken.len() == 200);
             }
-            let mut others = FreeSlots::new(5, 205);
+            let mut others = FreeSlots::new(5, 205, division);
             others.restore(|slot| taken.contains(&slot));
             let rest: Vec<u32> = core::iter::from_fn(|| others.take_first(1)).collect();
             assert_eq!(rest.len() + taken.len(), 200);

@@ -174,6 +174,7 @@ impl Cache {
                 // No request has to wait for these to grow. One that is simulated may be larger than what its
                 // trace touches.
                 entries: Entries::new(slots as usize),
+                slots: in_place.slots.in_groups(),
                 table: SlotTable::new(slots + spare),
                 intent: WriteIntent::new(geometry.blocks.0),
                 ..in_place

@@ -25,7 +25,8 @@ impl Bounce {
         bounce
     }
 
-    fn resize(&mut self, length: usize) {
+    /// The same memory with `length` bytes, their content unspecified.
+    pub fn resize(&mut self, length: usize) {
         let needed = length + ALIGNMENT - 1;
         if self.memory.len() < needed {
             self.memory.resize(needed, 0);

@@ -1,6 +1,7 @@
 //! A file or a block device as a disk.
 
 use super::bounce::{Bounce, Spare};
+use super::gathered::{Gathered, GatheredRead};
 use super::open_files::OpenFiles;
 use super::watch::Watch;
 use super::workers::{Task, Workers, read_at, write_at, zero_anyhow, zero_at};
@@ -104,7 +105,10 @@ enum Key {
 /// A file or a block device as a disk.
 ///
 /// With the page cache, reads of cached data and all writes happen at once, on the thread of
-/// the engine; reads that would wait for the medium go to threads. So does what changes a block
+/// the engine; reads that would wait for the medium go to threads. The reads of a round are made
+/// together when the disk is polled: those that lie close to each other by one call. Behind what such
+/// a call did not bring, because of an error or for what is not in memory, another one begins; the
+/// reads of one that brought nothing are made one by one. To threads goes too what changes a block
 /// device: one that hangs must not hold up the others. With direct I/O reads and writes all go
 /// to threads. Every flush is an `fdatasync` on a thread, unless nothing was written since the
 /// last one; one at a time answers all flushes and durable writes that came before it began.
@@ -118,6 +122,8 @@ pub struct FileDisk {
     file: Arc<LockableFile>,
     direct: bool,
     workers: Workers<Key>,
+    /// Reads of this round.
+    gathered: Gathered,
     done: VecDeque<DiskCompletion>,
     /// Written to since the last synchronisation began.
     dirty: bool,
@@ -206,6 +212,7 @@ impl FileDisk {
             workers: Workers::new(Arc::clone(&file), direct, waker),
             file,
             direct,
+            gathered: Gathered::default(),
             done: VecDeque::new(),
             dirty: true,
             failed: false,
@@ -329,11 +336,41 @@ impl FileDisk {
         self.finish(id, result);
     }
 
+    /// Makes the reads of this round.
+    fn make_gathered(&mut self, buffers: &mut Buffers) {
+        let mut gathered = std::mem::take(&mut self.gathered);
+        gathered.sort();
+        let flags = match self.may_block {
+            true => ReadWriteFlags::NOWAIT,
+            false => ReadWriteFlags::empty(),
+        };
+        let mut first = 0;
+        while first < gathered.reads().len() {
+            let stretch = gathered.stretch(first);
+            let filled = match stretch.len() {
+                1 => 0,
+                // A block in a gap may be one that cannot be read.
+                _ => gathered.make(stretch.clone(), &self.file, flags, buffers).unwrap_or(0),
+            };
+            let reads = &gathered.reads()[stretch];
+            let made = reads.iter().take_while(|read| read.end() <= filled).count();
+            for read in &reads[..made] {
+                self.finish(read.id, Ok(()));
+            }
+            first += made;
+            if made == 0 {
+                for read in reads {
+                    self.read(read.id, read.offset, read.buffer, buffers);
+                }
+                first += reads.len();
+            }
+        }
+        gathered.clear();
+        self.gathered = gathered;
+    }
+
     fn read(&mut self, id: RequestId, offset: u64, buffer: BufferSlice, buffers: &mut Buffers) {
         let bytes = buffers.bytes_mut(buffer).expect(BYTES);
-        if self.direct {
-            return self.read_on_thread(id, offset, buffer, bytes.len(), 0);
-        }
         if !self.may_block {
             let result = read_at(&self.file, offset, bytes);
             return self.finish_with(id, result);
@@ -504,7 +541,14 @@ impl Disk for FileDisk {
             _ if self.is_abandoned || self.watch.is_lost() => {
                 self.finish(op.id, Err(IoError::Lost));
             }
-            Operation::Read => self.read(op.id, offset, op.buffer, buffers),
+            Operation::Read if self.direct => {
+                let length = op.extent.blocks.bytes() as usize;
+                self.read_on_thread(op.id, offset, op.buffer, length, 0);
+            }
+            Operation::Read => {
+                let read = GatheredRead { id: op.id, offset, buffer: op.buffer };
+                self.gathered.push(read);
+            }
             _ if self.failed => self.finish(op.id, Err(IoError::Medium)),
             Operation::Write { .. } | Operation::Zero { .. }
                 if self.watch.look_before_write(&self.file, now).is_err() =>
@@ -532,6 +576,9 @@ impl Disk for FileDisk {
 
     #[inline]
     fn poll(&mut self, _now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
+        if !self.gathered.is_empty() {
+            self.make_gathered(buffers);
+        }
         while let Some(done) = self.workers.poll() {
             if self.is_abandoned {
                 continue;
@@ -558,15 +605,18 @@ impl Disk for FileDisk {
     }
 
     fn next_event(&self) -> Option<Instant> {
-        (!self.done.is_empty()).then_some(Instant::ZERO)
+        let has_news = !self.done.is_empty() || !self.gathered.is_empty();
+        has_news.then_some(Instant::ZERO)
     }
 
     fn abandon(&mut self) {
         self.is_abandoned = true;
         let waiting = self.covered.drain(..).chain(self.waiting.drain(..));
-        for id in self.on_threads.drain(..).chain(waiting) {
+        let gathered = self.gathered.reads().iter().map(|read| read.id);
+        for id in self.on_threads.drain(..).chain(waiting).chain(gathered) {
             self.done.push_back(DiskCompletion { id, result: Err(IoError::Lost) });
         }
+        self.gathered.clear();
     }
 }
 

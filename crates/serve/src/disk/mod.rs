@@ -4,6 +4,7 @@ mod backed;
 mod bounce;
 mod faults;
 mod file;
+mod gathered;
 mod held;
 mod lost;
 mod memory;

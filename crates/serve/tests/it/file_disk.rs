@@ -113,6 +113,41 @@ fn reads_that_would_block_are_answered_from_the_medium() {
     }
 }
 
+/// Reads that come together lie close to each other, overlap, or are alone.
+#[test]
+fn reads_at_once_arrive_unmixed_whatever_lies_between_them() {
+    for dir in [on_a_medium(), tempfile::tempdir().expect("a directory")] {
+        let path = sparse_file(&dir);
+        let file = File::options().write(true).open(&path).expect("the file");
+        let mut content = vec![0; BLOCKS as usize * 4096];
+        // Blocks in between were never written.
+        for block in (0..BLOCKS as usize).filter(|block| block % 7 != 3) {
+            let bytes = &mut content[block * 4096..][..4096];
+            bytes.fill((block % 251) as u8 + 1);
+            file.write_all_at(bytes, block as u64 * 4096).expect("a written block");
+        }
+        let server = server_over(&path, BLOCKS);
+        let mut client = Client::ready(&server.socket);
+        let read_of = |cookie: u64| {
+            let block = cookie * 37 % 160 * if cookie.is_multiple_of(3) { 2 } else { 20 };
+            (block * 4096, 4096 * (1 + cookie as u32 % 4))
+        };
+        for round in 0..20 {
+            for cookie in round * 64..round * 64 + 64 {
+                let (offset, length) = read_of(cookie);
+                client.request(READ, 0, cookie, offset, length);
+            }
+            for _ in 0..64 {
+                let (error, cookie) = client.reply();
+                assert_eq!(error, 0);
+                let (offset, length) = read_of(cookie);
+                let expected = &content[offset as usize..][..length as usize];
+                assert!(client.bytes(length as usize) == expected, "read {cookie}");
+            }
+        }
+    }
+}
+
 #[test]
 fn many_durable_writes_and_flushes_at_once_are_all_answered() {
     let dir = on_a_medium();

@@ -4,7 +4,7 @@ use super::NodeConfig;
 use crate::config::StackConfig;
 
 /// The share of its capacity that `create` gives a cache in spare slots.
-const SHARE: f64 = 0.125;
+const SHARE: f64 = 0.25;
 
 impl StackConfig {
     /// States of every cache how many spare slots it has, where the stack does not say: `create` does so, since

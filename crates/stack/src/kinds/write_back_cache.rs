@@ -53,7 +53,7 @@ keys! {
         capacity: SizeOrShare => "a size of at least 4 KiB, or a share";
         /// Which requests bring blocks in.
         mode: Word<CacheMode> = Word(CacheMode::ReadWrite) => r#"`"read-write"`; `"write-only"`: reads neither allocate nor refresh, cached blocks still serve them, and a replay leaves reads out; `"write-allocate"`: reads do not allocate, those that find a block refresh it; not with `opt`"#;
-        /// Slots of the flash beyond those that blocks need, as a share of the capacity: with them blocks that come together mostly lie together. `create` states 0.125 where a stack does not say; a simulated cache has an eighth as far as its flash has room.
+        /// Slots of the flash beyond those that blocks need, as a share of the capacity: with them blocks that come together mostly lie together. `create` states 0.25 where a stack does not say; a simulated cache has an eighth as far as its flash has room.
         #[serde(skip_serializing_if = "Option::is_none")]
         spare_share: Option<f64> => "0 to 1", "see the meaning";
         /// Blocks that may be on their way out at once, beside the capacity.
