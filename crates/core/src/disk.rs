@@ -62,6 +62,11 @@ pub trait Disk {
     fn is_signalled(&self) -> bool {
         true
     }
+    /// What comes of an operation is known when it was given, so the disk need not be asked before its
+    /// [`next_event`](Self::next_event). Another one may decide something at the instant at which it was given one.
+    fn is_settled_at_once(&self) -> bool {
+        false
+    }
     /// Breaks the disk in a way, or mends it.
     ///
     /// # Errors

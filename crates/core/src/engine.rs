@@ -123,9 +123,9 @@ pub struct Engine {
     pub in_flight_max: u32,
 }
 
-/// When each disk has something to say. One is asked again when it was given something, and when that time
-/// has come: a stack of many disks does not ask all of them at every event. At [`Instant::ZERO`] is one that
-/// was given something, and always one that ends things by itself.
+/// When each disk has something to say. One is asked again when it was given something that it may have yet to
+/// decide on, and when that time has come: a stack of many disks does not ask all of them at every event. At
+/// [`Instant::ZERO`] is one that was given such a thing, and always one that ends things by itself.
 struct Due(Deadlines);
 
 impl Due {
@@ -137,6 +137,15 @@ impl Due {
     #[inline]
     fn ask(&mut self, disk: usize) {
         self.0.set(disk, Some(Instant::ZERO));
+    }
+
+    /// The disk was given something.
+    #[inline]
+    fn given(&mut self, disk: usize, to: &dyn Disk) {
+        match to.is_settled_at_once() {
+            true => self.0.set(disk, to.next_event()),
+            false => self.ask(disk),
+        }
     }
 
     /// The disk has said what it had to say for now.
@@ -160,6 +169,15 @@ impl Due {
             at => at,
         };
         (0..disks.len()).filter_map(of).min()
+    }
+}
+
+/// The earlier of two instants of which either may never come.
+#[inline(always)]
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (at, None) | (None, at) => at,
     }
 }
 
@@ -290,8 +308,8 @@ impl Engine {
     #[inline(always)]
     fn next_event(&self, due: &Due, frontend: &dyn Frontend) -> Option<Instant> {
         let arrival = if self.accepts() { frontend.next_arrival() } else { None };
-        let disks = due.next(&self.disks).into_iter();
-        disks.chain(arrival).chain(frontend.next_command()).chain(self.stack.next_wakeup()).min()
+        let outside = earlier(arrival, frontend.next_command());
+        earlier(earlier(due.next(&self.disks), self.stack.next_wakeup()), outside)
     }
 
     fn accepts(&self) -> bool {
@@ -317,14 +335,15 @@ impl Engine {
             }
             let mut from = 0;
             while let Some(index) = due.0.first_due(from, now) {
-                from = index + 1;
-                let disk = &mut disks[index];
-                while let Some(completion) = disk.poll(now, buffers) {
-                    let disk = DiskId(index as u16);
-                    stack.handle_disk_completion(now, disk, completion, buffers);
-                    progressed = true;
+                match disks[index].poll(now, buffers) {
+                    Some(completion) => {
+                        let disk = DiskId(index as u16);
+                        stack.handle_disk_completion(now, disk, completion, buffers);
+                        progressed = true;
+                    }
+                    None => from = index + 1,
                 }
-                due.heard(index, &**disk);
+                due.heard(index, &*disks[index]);
             }
             progressed |= stack.handle_wakeups(now, buffers);
             while let Some((disk, op)) = stack.poll_disk_op() {
@@ -333,8 +352,9 @@ impl Engine {
                     let completion = DiskCompletion { id, result };
                     stack.handle_disk_completion(now, disk, completion, buffers);
                 } else {
-                    disks[usize::from(disk.0)].submit(now, op, buffers);
-                    due.ask(usize::from(disk.0));
+                    let index = usize::from(disk.0);
+                    disks[index].submit(now, op, buffers);
+                    due.given(index, &*disks[index]);
                 }
                 progressed = true;
             }

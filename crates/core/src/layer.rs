@@ -17,7 +17,7 @@ use crate::notice::Notice;
 use crate::operation::{Cause, Completion, Operation, Request, RequestId, Tag};
 use crate::planted::PlantedBug;
 use crate::rng::Rng;
-use crate::router::{Hold, Issuer, Router, Said};
+use crate::router::{Hold, Receiver, Router, Said};
 use crate::saved::Saved;
 use crate::saved::SavedValue;
 use crate::stack::{DiskId, NodeId};
@@ -201,11 +201,9 @@ impl Context<'_> {
     #[inline]
     fn send(&mut self, issue: Issue, has_more: bool) {
         self.buffers.lend(issue.buffer);
-        if self.router.is_disk_behind(self.node, issue.port) {
+        if self.router.issue(self.node, issue, has_more) == Receiver::Disk {
             self.buffers.hand_to_disk(issue.buffer);
         }
-        let issuer = Issuer::Node(self.node, issue.port);
-        self.router.issue(issuer, issue, has_more);
     }
 
     /// Answers a request from above. Panics when it was answered before.

@@ -31,6 +31,13 @@ pub(crate) enum Issuer {
     Node(NodeId, Port),
 }
 
+/// What a request was sent to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Receiver {
+    Layer,
+    Disk,
+}
+
 /// How far a layer has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub(crate) enum Stage {
@@ -258,13 +265,6 @@ impl Router {
         self.disks.iter().copied()
     }
 
-    /// True when operations issued there go to a disk.
-    #[inline]
-    pub fn is_disk_behind(&self, node: NodeId, port: Port) -> bool {
-        let below = self.node(node).ports[usize::from(port.0)].below;
-        self.node(below).disk.is_some()
-    }
-
     /// The data of a request in flight.
     #[inline]
     pub fn buffer_of(&self, id: RequestId) -> BufferSlice {
@@ -406,31 +406,34 @@ impl Router {
         Request { id, operation, extent, buffer, cause: Cause::Host, has_more: false }
     }
 
+    /// Sends an operation of a layer to the node behind a port.
     #[inline]
-    pub fn issue(&mut self, issuer: Issuer, issue: Issue, has_more: bool) {
-        let Issuer::Node(node, port) = issuer else { unreachable!("the host does not issue") };
-        let port = &mut self.nodes[node.0 as usize].ports[usize::from(port.0)];
+    pub fn issue(&mut self, node: NodeId, issue: Issue, has_more: bool) -> Receiver {
+        let port = &mut self.nodes[node.0 as usize].ports[usize::from(issue.port.0)];
         port.in_flight += 1;
         port.sent += 1;
         let below = port.below;
         self.check_fits(below, issue.operation, issue.extent, issue.buffer);
         let is_write = matches!(issue.operation, Operation::Write { .. });
+        let issuer = Issuer::Node(node, issue.port);
         let id = self.register(issuer, below, issue.tag, issue.buffer, is_write);
         let Issue { operation, extent, buffer, cause, .. } = issue;
-        self.send(below, Request { id, operation, extent, buffer, cause, has_more });
+        self.send(below, Request { id, operation, extent, buffer, cause, has_more })
     }
 
     /// Hands a registered request to its node. One that could not come up is lost.
     #[inline]
-    pub fn send(&mut self, to: NodeId, request: Request) {
+    pub fn send(&mut self, to: NodeId, request: Request) -> Receiver {
         match self.nodes[to.0 as usize].disk {
             Some(disk) => {
                 let Request { id, operation, extent, buffer, cause, has_more: _ } = request;
                 self.disk_ops.push_back((disk, DiskOp { id, operation, extent, buffer, cause }));
+                return Receiver::Disk;
             }
             None if self.is_absent(to) => self.finish(request.id, to, Err(IoError::Lost)),
             None => self.messages.push_back(Message::Submit { to, request }),
         }
+        Receiver::Layer
     }
 
     #[inline]

@@ -166,7 +166,12 @@ impl Stack {
     }
 
     /// Wakes every layer whose deadline has passed. True when there was one.
+    #[inline]
     pub fn handle_wakeups(&mut self, now: Instant, buffers: &mut Buffers) -> bool {
+        self.next_wakeup().is_some_and(|at| at <= now) && self.wake_layers(now, buffers)
+    }
+
+    fn wake_layers(&mut self, now: Instant, buffers: &mut Buffers) -> bool {
         let mut woken = false;
         let mut from = 0;
         while let Some(index) = self.router.wakes.first_due(from, now) {
@@ -207,7 +212,10 @@ impl Stack {
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
         let of_layers = self.router.wakes.earliest();
-        of_layers.into_iter().chain(self.router.marks.late_at).min()
+        match self.router.marks.late_at {
+            None => of_layers,
+            Some(late) => Some(of_layers.map_or(late, |at| at.min(late))),
+        }
     }
 
     /// Says whether the host will send no further request.
@@ -371,6 +379,9 @@ impl Stack {
     fn unlock(&mut self, request: RequestId) {
         let granted = &mut self.granted;
         self.locks.unlock(request, |id| granted.push(id));
+        if granted.is_empty() {
+            return;
+        }
         for id in self.granted.drain(..) {
             let index = self.waiting.iter().position(|waiting| waiting.id == id);
             let request = self.waiting.remove(index.expect("a granted request was waiting"));

@@ -18,6 +18,9 @@ impl Due {
     /// `op` ends at `at`.
     #[inline]
     pub fn push(&mut self, at: Instant, op: DiskOp) {
+        if self.queue.back().is_none_or(|last| last.0 <= at) {
+            return self.queue.push_back((at, op));
+        }
         let later = self.queue.iter().rev().take_while(|item| item.0 > at);
         let index = self.queue.len() - later.count();
         self.queue.insert(index, (at, op));

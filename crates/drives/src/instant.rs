@@ -55,4 +55,8 @@ impl Disk for InstantDisk {
     fn is_signalled(&self) -> bool {
         false
     }
+
+    fn is_settled_at_once(&self) -> bool {
+        true
+    }
 }

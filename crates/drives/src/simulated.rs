@@ -204,6 +204,11 @@ impl Disk for SimulatedDisk {
         false
     }
 
+    fn is_settled_at_once(&self) -> bool {
+        // An arm chooses when all have come that come together.
+        matches!(self.mechanics, Mechanics::SolidState(_))
+    }
+
     fn next_event(&self) -> Option<Instant> {
         let due = self.due.next();
         match &self.mechanics {

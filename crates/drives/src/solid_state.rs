@@ -16,7 +16,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// Figures of one direction.
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// Response to one 4 KiB request on an idle disk.
+    /// What is left of the response to one 4 KiB request on an idle disk when the controller has done its part.
     latency_ns: u64,
     /// Time between requests at saturation.
     interval_ns: u64,
@@ -44,10 +44,10 @@ pub struct SolidState {
 impl SolidState {
     /// An idle disk of a model. Without `write_cache` each write is followed by a flush.
     pub fn new(model: &SolidStateModel, interface: Rate, write_cache: bool) -> SolidState {
-        let path = |latency: u64, iops: u64, rate: Rate| Path {
-            latency_ns: latency,
-            interval_ns: NS_PER_S / iops,
-            rate: rate.min(interface),
+        let path = |latency: u64, iops: u64, rate: Rate| {
+            let (interval_ns, rate) = (NS_PER_S / iops, rate.min(interface));
+            let one_block_ns = interval_ns.max(rate.time_of(BLOCK_BYTES).0);
+            Path { latency_ns: latency.saturating_sub(one_block_ns), interval_ns, rate }
         };
         SolidState {
             paths: [
@@ -80,12 +80,10 @@ impl SolidState {
         let path = self.paths[direction as usize];
         let transfer_ns = path.rate.time_of(op.extent.blocks.0 * BLOCK_BYTES).0;
         let hold_ns = path.interval_ns.max(transfer_ns);
-        let one_block_ns = path.interval_ns.max(path.rate.time_of(BLOCK_BYTES).0);
         let begin_ns = now.0.max(self.controller_free_ns);
         self.controller_free_ns = begin_ns + hold_ns;
         let channel_free_ns = self.channels_free_ns.pop_front().expect("a channel");
-        let latency_ns = path.latency_ns.saturating_sub(one_block_ns);
-        let end_ns = self.controller_free_ns.max(channel_free_ns) + latency_ns;
+        let end_ns = self.controller_free_ns.max(channel_free_ns) + path.latency_ns;
         self.hold_channel_until(end_ns);
         let end_ns = end_ns + if forced { self.flush_ns } else { 0 };
         let busy_ns = end_ns.saturating_sub(self.busy_until_ns.max(now.0));
@@ -99,6 +97,9 @@ impl SolidState {
     #[inline]
     fn hold_channel_until(&mut self, end_ns: u64) {
         // Later requests mostly end later, so the place is at the back or near it.
+        if self.channels_free_ns.back().is_none_or(|last_ns| *last_ns <= end_ns) {
+            return self.channels_free_ns.push_back(end_ns);
+        }
         let later = self.channels_free_ns.iter().rev();
         let later = later.take_while(|free_ns| **free_ns > end_ns).count();
         let index = self.channels_free_ns.len() - later;

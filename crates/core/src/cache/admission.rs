@@ -90,7 +90,7 @@ impl Cache {
         }
         ctx.count(Counter::ReadLookups, request.extent.blocks.0);
         ctx.count(Counter::ReadHits, admission.hits);
-        self.end_admission(admission, ctx);
+        self.end_admission(&mut admission, ctx);
     }
 
     /// A read larger than the cache: cached blocks come from flash, the others from below, and
@@ -104,7 +104,7 @@ impl Cache {
     pub(super) fn read_unchanged(&mut self, request: Request, ctx: &mut Context<'_>) {
         let mut admission = self.admit(request);
         self.add_unchanged(&mut admission, ctx);
-        self.end_admission(admission, ctx);
+        self.end_admission(&mut admission, ctx);
     }
 
     fn add_unchanged(&mut self, admission: &mut Admission, ctx: &mut Context<'_>) {
@@ -144,7 +144,7 @@ impl Cache {
         let mut admission = Admission::new(request, host);
         self.add_unchanged(&mut admission, ctx);
         // This ends the job's part of the request too.
-        self.end_admission(admission, ctx);
+        self.end_admission(&mut admission, ctx);
     }
 
     /// A write that fits the cache.
@@ -168,7 +168,7 @@ impl Cache {
         }
         ctx.count(Counter::WriteLookups, request.extent.blocks.0);
         ctx.count(Counter::WriteHits, admission.hits);
-        self.end_admission(admission, ctx);
+        self.end_admission(&mut admission, ctx);
     }
 
     /// A zeroing, or a write larger than the cache: cached copies are dropped, then it goes below
@@ -226,10 +226,10 @@ impl Cache {
         Admission::new(request, self.hosts.open(request.id))
     }
 
-    fn end_admission(&mut self, mut admission: Admission, ctx: &mut Context<'_>) {
+    fn end_admission(&mut self, admission: &mut Admission, ctx: &mut Context<'_>) {
         self.close_destage(&mut admission.destage, ctx);
-        self.end_run(&mut admission, ctx);
-        Cache::count_events(admission.events, ctx);
+        self.end_run(admission, ctx);
+        Cache::count_events(&admission.events, ctx);
         self.end_part(admission.host, None, ctx);
     }
 

@@ -62,7 +62,7 @@ impl Cache {
         let (mut open, mut events) = (None, PolicyEvents::default());
         self.evict_down_to(capacity, &mut open, &mut events, ctx);
         self.close_destage(&mut open, ctx);
-        Cache::count_events(events, ctx);
+        Cache::count_events(&events, ctx);
         self.set_gauges(ctx);
         true
     }
@@ -345,7 +345,7 @@ impl Cache {
             self.replacement.dirty_blocks += 1;
             let mut events = PolicyEvents::default();
             self.replacement.policy.on_access(newer, AccessKind::Write, &mut events);
-            Cache::count_events(events, ctx);
+            Cache::count_events(&events, ctx);
         } else if !entry.is(Flag::Destaging) {
             self.keep_after_failure(newer, error, ctx);
         }
@@ -375,7 +375,7 @@ impl Cache {
         self.replacement.dirty_blocks += 1;
         let (lba, mut events) = (entry.lba, PolicyEvents::default());
         self.replacement.policy.on_insert(id, lba, AccessKind::Write, &mut events);
-        Cache::count_events(events, ctx);
+        Cache::count_events(&events, ctx);
     }
 
     /// After a failed destage: when nothing is under way that could free a slot, those who wait

@@ -183,7 +183,7 @@ impl Cache {
         Ok((cache, geometry))
     }
 
-    fn count_events(events: PolicyEvents, ctx: &mut Context<'_>) {
+    fn count_events(events: &PolicyEvents, ctx: &mut Context<'_>) {
         for (counter, amount) in events.counted() {
             ctx.count(counter, amount);
         }
@@ -223,7 +223,7 @@ impl Layer for Cache {
                 let mut events = PolicyEvents::default();
                 let policy = &mut self.replacement.policy;
                 policy.on_write_around(request.extent, &mut events);
-                Cache::count_events(events, ctx);
+                Cache::count_events(&events, ctx);
             }
             Operation::Zero { .. } => self.write_below(request, ctx),
             Operation::Flush => self.flush(request, ctx),

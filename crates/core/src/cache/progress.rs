@@ -32,6 +32,7 @@ impl Cache {
 
     /// Tells those who wait for an event of an entry that it has happened, or, with an error,
     /// that it never will.
+    #[inline]
     pub(super) fn notify(
         &mut self,
         entry: u32,
@@ -39,9 +40,18 @@ impl Cache {
         error: Option<IoError>,
         ctx: &mut Context<'_>,
     ) {
-        if self.entries.get(entry).waits == NONE {
-            return;
+        if self.entries.get(entry).waits != NONE {
+            self.notify_waiting(entry, event, error, ctx);
         }
+    }
+
+    fn notify_waiting(
+        &mut self,
+        entry: u32,
+        event: Event,
+        error: Option<IoError>,
+        ctx: &mut Context<'_>,
+    ) {
         let mut woken = core::mem::take(&mut self.waits.woken);
         self.waits.take(self.entries.get_mut(entry), event, &mut woken);
         for waiter in woken.drain(..) {

@@ -9,6 +9,9 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, SavedValue)]
 pub struct BandId(pub u32);
 
+/// The binary logarithm of how many of the longest bands are at most as long as a run that the guide tells of.
+const RUN_BANDS_LOG2: u32 = 2;
+
 /// The bands of a translation: adjoining address ranges from 0 up, each exact.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BandTable {
@@ -17,6 +20,10 @@ pub struct BandTable {
     /// Length of every band but the last, where all are equal: then a look-up is a division.
     uniform_blocks: Option<u64>,
     largest: u64,
+    /// Where bands differ: the band that holds the first block of each run of so many blocks, a power of two, and
+    /// the last band. Few bands are left to be searched.
+    guide: Vec<u32>,
+    run_log2: u32,
 }
 
 impl BandTable {
@@ -35,7 +42,12 @@ impl BandTable {
         let all_equal = (1..bands).all(|i| starts[i] - starts[i - 1] == first)
             && (bands < 2 || starts[bands] - starts[bands - 1] <= first);
         let uniform_blocks = (bands > 0 && all_equal).then_some(first);
-        BandTable { starts, uniform_blocks, largest }
+        let run_log2 = largest.max(1).ilog2() + RUN_BANDS_LOG2;
+        let guide = match uniform_blocks {
+            Some(_) => Vec::new(),
+            None => guide_to(&starts, 1 << run_log2),
+        };
+        BandTable { starts, uniform_blocks, largest, guide, run_log2 }
     }
 
     /// The bands of an extent, in addresses that begin at 0. A band that the extent cuts is shorter.
@@ -72,7 +84,13 @@ impl BandTable {
         assert!(lba < Lba(self.blocks().0), "{lba:?} is past the last band");
         match self.uniform_blocks {
             Some(length) => BandId((lba.0 / length) as u32),
-            None => BandId((self.starts.partition_point(|start| *start <= lba.0) - 1) as u32),
+            None => {
+                let run = (lba.0 >> self.run_log2) as usize;
+                let (first, last) = (self.guide[run] as usize, self.guide[run + 1] as usize);
+                // The first one begins at the block or before it.
+                let later = &self.starts[first + 1..=last];
+                BandId((first + later.partition_point(|start| *start <= lba.0)) as u32)
+            }
         }
     }
 
@@ -84,9 +102,23 @@ impl BandTable {
     }
 }
 
+/// The band that holds the first block of each run of so many blocks, and the last band for the run behind all.
+fn guide_to(starts: &[u64], run_blocks: u64) -> Vec<u32> {
+    let (mut guide, mut next_run) = (Vec::new(), 0);
+    for (band, end) in (0..).zip(&starts[1..]) {
+        while next_run < *end {
+            guide.push(band);
+            next_run += run_blocks;
+        }
+    }
+    guide.push(starts.len().saturating_sub(2) as u32);
+    guide
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
 
     #[test]
     fn bands_of_unequal_length_are_found_by_search() {
@@ -97,6 +129,19 @@ mod tests {
         let bands: Vec<u32> = (0..10).map(|lba| table.band_of(Lba(lba)).0).collect();
         assert_eq!(bands, [0, 0, 0, 1, 1, 1, 1, 1, 2, 2]);
         assert_eq!(table.extent_of(BandId(1)), Extent::new(3, 5));
+    }
+
+    #[test]
+    fn a_block_is_in_the_band_that_ends_behind_it() {
+        let mut rng = Rng::new(5, 0);
+        for bands in 1..200 {
+            let most = 1 << rng.below(12);
+            let lengths = (0..bands).map(|_| BlockCount(1 + rng.below(most)));
+            let table = BandTable::new(lengths.collect::<Vec<_>>());
+            for lba in (0..table.blocks().0).map(Lba) {
+                assert!(table.extent_of(table.band_of(lba)).contains(lba), "{lba:?} of {table:?}");
+            }
+        }
     }
 
     #[test]

@@ -67,8 +67,13 @@ impl<K: Copy + PartialEq> ExtentLocks<K> {
         let Some(index) = self.entries.iter().position(|entry| entry.key == key) else {
             return false;
         };
+        assert_eq!(self.entries[index].blockers, 0, "a lock was given up before it was granted");
+        if index + 1 == self.entries.len() {
+            // Nobody came later, who could wait for it.
+            self.entries.pop();
+            return true;
+        }
         let entry = self.entries.remove(index);
-        assert_eq!(entry.blockers, 0, "a lock was given up before it was granted");
         for waiting in &mut self.entries[index..] {
             if waiting.excludes(entry.extent, entry.is_shared) {
                 waiting.blockers -= 1;

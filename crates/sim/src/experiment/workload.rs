@@ -214,9 +214,10 @@ impl Workload {
             }
         }
         let mut footprint = Footprint { touched_bytes: 0, written_bytes: 0 };
-        for (band, (is_touched, is_written)) in touched.into_iter().enumerate() {
+        let touched = touched.into_iter().enumerate().filter(|(_, (is_touched, _))| *is_touched);
+        for (band, (_, is_written)) in touched {
             let bytes = bands.extent_of(BandId(band as u32)).blocks.bytes();
-            footprint.touched_bytes += bytes * u64::from(is_touched);
+            footprint.touched_bytes += bytes;
             footprint.written_bytes += bytes * u64::from(is_written);
         }
         Ok(footprint)

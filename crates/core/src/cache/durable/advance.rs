@@ -77,6 +77,7 @@ impl Cache {
     pub(in crate::cache) fn advance(&mut self, ctx: &mut Context<'_>) {
         match self.ledger.is_volatile() {
             // Nothing waits for the end of an event but who gets no slot.
+            true if self.destages.failure.is_none() => {}
             true => self.deny_slots_when_stuck(ctx),
             false => self.advance_until_still(ctx),
         }
