@@ -529,6 +529,8 @@ def check_the_notebooks():
 def main():
     os.chdir(TMP)
     assert pandas.__version__
+    # What a shell starts in the background ignores Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for name, check in list(globals().items()):
         if name.startswith("check_"):
             began = time.monotonic()
