@@ -31,9 +31,9 @@ def need_mount():
         sys.exit(77)
 
 
-def create(stack, size, *settings):
+def create(stack, size, *settings, folder=SCRATCH):
     """`imbrex create`, of the size of the disks where none is given; answers the data directory."""
-    data = SCRATCH / f"data-{len(list(SCRATCH.glob('data-*')))}"
+    data = folder / f"data-{len(list(folder.glob('data-*')))}"
     options = [word for setting in settings for word in ("--set", setting)]
     options += ["--size", size] if size else []
     subprocess.run([IMBREX, "create", stack, "--data", data, *options], check=True)
