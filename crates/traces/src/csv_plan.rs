@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use super::column_map::{ColumnMap, OperationCode};
-use super::csv::{Refused, UNIT, operation as operation_of, scsi_code, scsi_operation};
+use super::csv::{UNIT, operation as operation_of, scsi_code, scsi_operation};
 use super::record::{TraceOperation, TraceRecord};
 use super::tally::SkipReason;
 use super::text::{
@@ -97,11 +97,7 @@ impl Plan {
                         None => skip = Some(SkipReason::ScsiOpcode(code)),
                     }
                 }
-                Part::Operation => match operation_of(walk.text(field)?, &self.code) {
-                    Ok(known) => operation = known,
-                    Err(Refused::Skip(reason)) => skip = Some(reason),
-                    Err(Refused::Unknown(_)) => return None,
-                },
+                Part::Operation => operation = operation_of(walk.text(field)?, &self.code).ok()?,
                 Part::ForcedUnitAccess => match walk.text(field)? {
                     b"0" => {}
                     b"1" => fua = true,

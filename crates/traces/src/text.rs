@@ -231,8 +231,7 @@ fn leading_digits(line: &[u8], at: usize) -> Option<(u64, usize)> {
     // branch costs more than the arithmetic. Two steps hold 16 digits, which cannot overflow.
     while end - at <= 8 {
         let digits = eight_bytes(line, end) ^ ZERO_DIGITS;
-        let others = (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0;
-        let count = (others.trailing_zeros() / 8) as usize;
+        let count = (no_digits(digits).trailing_zeros() / 8) as usize;
         if count == 8 {
             value = value * 100_000_000 + eight_digits(digits);
             end += 8;
@@ -253,8 +252,13 @@ fn leading_digits(line: &[u8], at: usize) -> Option<(u64, usize)> {
 pub(super) fn digits_of(word: u64, count: usize) -> Option<u64> {
     // Digits move to the top; the zeros that follow them in count as leading zeros.
     let digits = (word ^ ZERO_DIGITS).checked_shl(64 - 8 * count as u32)?;
-    let others = (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0;
-    (others == 0).then_some(eight_digits(digits))
+    (no_digits(digits) == 0).then_some(eight_digits(digits))
+}
+
+/// Bits in the bytes of a word that are no digits less [`ZERO_DIGITS`], exact up to the first such byte.
+#[inline(always)]
+fn no_digits(digits: u64) -> u64 {
+    (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0
 }
 
 /// The digit 0 in each byte of a word.
