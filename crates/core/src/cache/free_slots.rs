@@ -54,8 +54,22 @@ pub(super) struct FreeSlots {
     /// The window that changed last, if its longest run did. It is put into its list when another one changes:
     /// most slots are taken and given back with their neighbours.
     changing: Option<u32>,
+    /// The run that is being given out, one slot behind the other.
+    giving: Option<Giving>,
     /// Free slots.
     count: u32,
+}
+
+/// A run of free slots that is given out from its first slot on, as long as nothing else changes in its window: what
+/// is left of it is known without a look at the bits.
+#[derive(Clone, Copy, Debug, SavedValue)]
+struct Giving {
+    /// The slot that comes next, and the one behind the last.
+    next: u32,
+    end: u32,
+    window: u32,
+    /// The longest of the other runs of its window.
+    others: u8,
 }
 
 /// A list for each length that a longest run may have.
@@ -75,6 +89,7 @@ impl FreeSlots {
             windows: LruLists::new(LISTS),
             lists: 0,
             changing: None,
+            giving: None,
             count: 0,
         };
         slots.restore(|_| false);
@@ -87,6 +102,7 @@ impl FreeSlots {
         self.windows = LruLists::new(LISTS);
         self.lists = 0;
         self.changing = None;
+        self.giving = None;
         self.count = 0;
         // The first window comes first in its list.
         for window in (0..self.free.len() as u32).rev() {
@@ -124,12 +140,47 @@ impl FreeSlots {
         let window = self.windows.newest(list as usize)?;
         let free = self.free[window as usize];
         let run = blocks.min(list);
-        Some(self.take(window, starts_of_runs(free, run).trailing_zeros()))
+        let at = starts_of_runs(free, run).trailing_zeros();
+        let slot = self.take(window, at);
+        if run > 1 {
+            self.begin_giving(window, at, free);
+        }
+        Some(slot)
+    }
+
+    /// The slots behind the one at `at`, which was taken of the `free` ones of a window, are likely to be taken next.
+    fn begin_giving(&mut self, window: u32, at: u32, free: u64) {
+        let length = (free >> at).trailing_ones();
+        let own = (u64::MAX >> (u64::BITS - length)) << at;
+        let slot = self.first + window * self.division.slots + at;
+        let others = longest_run(free & !own) as u8;
+        self.giving = Some(Giving { next: slot + 1, end: slot + length, window, others });
+    }
+
+    /// Takes the next slot of the run that is being given out.
+    #[inline]
+    fn take_of_giving(&mut self, mut giving: Giving) -> u32 {
+        let slot = giving.next;
+        let window = giving.window as usize;
+        self.free[window] &= !(1 << (slot - self.first - giving.window * self.division.slots));
+        self.count -= 1;
+        giving.next += 1;
+        let longest = giving.others.max((giving.end - giving.next) as u8);
+        self.giving = (giving.next < giving.end).then_some(giving);
+        if longest < self.longest[window] {
+            self.changes(giving.window, longest);
+        }
+        slot
     }
 
     /// The slot behind another one, if it is free.
     pub fn take_behind(&mut self, slot: u32) -> Option<u32> {
         let next = slot + 1;
+        if let Some(giving) = self.giving
+            && giving.next == next
+        {
+            return Some(self.take_of_giving(giving));
+        }
         if next >= self.end {
             return None;
         }
@@ -162,6 +213,7 @@ impl FreeSlots {
         let free = self.free[window as usize] | 1 << at;
         self.free[window as usize] = free;
         self.count += 1;
+        self.stop_giving_of(window);
         // No run but that of the slot has become longer.
         let run = run_around(free, at) as u8;
         if run > self.longest[window as usize] {
@@ -176,7 +228,16 @@ impl FreeSlots {
         (at / self.division.slots, at % self.division.slots)
     }
 
+    /// Something else changes in a window.
+    #[inline]
+    fn stop_giving_of(&mut self, window: u32) {
+        if self.giving.is_some_and(|giving| giving.window == window) {
+            self.giving = None;
+        }
+    }
+
     fn take(&mut self, window: u32, at: u32) -> u32 {
+        self.stop_giving_of(window);
         let before = self.free[window as usize];
         let free = before & !(1 << at);
         self.free[window as usize] = free;
@@ -221,14 +282,22 @@ impl FreeSlots {
 
 /// How many set bits adjoin at most.
 #[inline]
-fn longest_run(mut bits: u64) -> u32 {
+fn longest_run(bits: u64) -> u32 {
     if bits == u64::MAX {
         return u64::BITS;
     }
-    let mut longest = 0;
-    while bits != 0 {
-        bits &= bits << 1;
-        longest += 1;
+    // Where runs of 1, 2, 4 slots and so on start; then as many more as go on behind the longest of them.
+    let mut starts = [bits; 6];
+    for power in 1..starts.len() {
+        let shorter = starts[power - 1];
+        starts[power] = shorter & shorter >> (1 << (power - 1));
+    }
+    let (mut longest, mut of_longest) = (0, u64::MAX);
+    for (power, starts) in starts.into_iter().enumerate().rev() {
+        let longer = of_longest & starts >> longest;
+        if longer != 0 {
+            (longest, of_longest) = (longest + (1 << power), longer);
+        }
     }
     longest
 }

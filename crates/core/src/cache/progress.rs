@@ -393,7 +393,9 @@ impl Cache {
     /// Gives free slots to those who have waited longest.
     #[inline]
     pub(super) fn grant_slots(&mut self, ctx: &mut Context<'_>) {
-        while let Some((waiter, slot)) = self.slots.grant() {
+        while self.slots.is_awaited()
+            && let Some((waiter, slot)) = self.slots.grant()
+        {
             match waiter {
                 SlotWaiter::Entry(newcomer) => {
                     let entry = self.entries.get_mut(newcomer);

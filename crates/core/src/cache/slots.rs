@@ -317,6 +317,7 @@ impl Slots {
     }
 
     /// True when somebody waits.
+    #[inline]
     pub fn is_awaited(&self) -> bool {
         !self.cached.waiting.is_empty() || !self.staging.waiting.is_empty()
     }

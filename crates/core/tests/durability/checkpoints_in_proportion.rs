@@ -55,3 +55,9 @@ fn a_durable_write_costs_the_same_with_gigabytes_dirty() {
     a_durable_write_costs_the_same(3 << 18, WRITES_AT_LENGTH);
     a_durable_write_costs_the_same(1 << 22, WRITES_AT_LENGTH);
 }
+
+#[test]
+#[ignore = "long: for the soak"]
+fn a_durable_write_costs_the_same_with_64_gibibytes_dirty() {
+    a_durable_write_costs_the_same(1 << 24, WRITES_AT_LENGTH);
+}
