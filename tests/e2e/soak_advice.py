@@ -20,8 +20,7 @@ def told(*arguments):
 
 def cache_of(nodes):
     """The one cache on an SSD before one disk, or None for any other stack."""
-    caches = [node for node in nodes if isinstance(node["below"], dict) and set(node["below"]) == {"flash", "backing"}] if (
-        all("below" in node for node in nodes if node["kind"] != "disk")) else []
+    caches = [node for node in nodes if isinstance(node.get("below"), dict) and set(node["below"]) == {"flash", "backing"}]
     disks = [node for node in nodes if node["kind"] == "disk"]
     if len(caches) != 1 or len(disks) != 2 or any(node["kind"] in ("slice", "memory-buffer", "read-cache") for node in nodes):
         return None

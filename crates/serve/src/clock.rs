@@ -12,13 +12,17 @@ use std::io;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time;
+use std::{thread, time};
 
 /// Events taken from the kernel at once.
 const EVENTS_MAX: usize = 128;
 const NS_PER_MS: u64 = 1_000_000;
 /// The last part of a wait is spent awake, because waking up takes about as long.
 const SPIN: Duration = Duration(50_000);
+/// So is its first part: a client that waits for each answer sends its next request within this.
+const AWAKE: Duration = Duration(50_000);
+/// Waits that are slept through from the start after one for which nothing came within [`AWAKE`].
+const WAITS_ASLEEP: u32 = 16;
 
 /// Tells the time since the server started, from the monotonic clock.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +90,8 @@ pub(crate) struct Poller {
     events: RefCell<Vec<Event>>,
     turn: Cell<u64>,
     wait_began: Cell<Instant>,
+    /// Requests that came since the last wait.
+    requests: Cell<u32>,
 }
 
 impl Poller {
@@ -95,6 +101,7 @@ impl Poller {
             events: RefCell::new(Vec::with_capacity(EVENTS_MAX)),
             turn: Cell::new(0),
             wait_began: Cell::new(Instant::ZERO),
+            requests: Cell::new(0),
         })
     }
 
@@ -125,6 +132,12 @@ impl Poller {
     /// When the last wait began.
     pub fn wait_began(&self) -> Instant {
         self.wait_began.get()
+    }
+
+    /// A request has come: how many there are between two waits says how the next one is spent.
+    #[inline]
+    pub fn count_request(&self) {
+        self.requests.set(self.requests.get() + 1);
     }
 
     /// Calls `event` for each event of the waits since the last call, once.
@@ -185,10 +198,44 @@ fn input() -> EventFlags {
     EventFlags::IN | EventFlags::RDHUP | EventFlags::ET
 }
 
+/// Whether a wait begins awake. It does behind a single request as long as that pays: to fall asleep and be woken takes
+/// client and server longer than a small request. Where nothing comes in time, it is tried again now and then, so that it
+/// costs a fraction of a wait. Where several requests came together, those that come during sleep will again, and cost less so.
+struct Wakefulness {
+    /// Waits until the next one that begins awake; none begins so where nobody else could run meanwhile.
+    asleep: Option<u32>,
+}
+
+impl Wakefulness {
+    /// Of a thread on a machine with so many processors.
+    fn new(processors: usize) -> Wakefulness {
+        Wakefulness { asleep: (processors > 1).then_some(0) }
+    }
+
+    /// True when the wait does so that begins behind so many requests.
+    fn begins_awake(&mut self, requests: u32) -> bool {
+        match &mut self.asleep {
+            _ if requests != 1 => false,
+            None => false,
+            Some(0) => true,
+            Some(waits) => {
+                *waits -= 1;
+                false
+            }
+        }
+    }
+
+    /// Nothing came while the thread was awake.
+    fn was_in_vain(&mut self) {
+        self.asleep = Some(WAITS_ASLEEP);
+    }
+}
+
 /// The clock of a server.
 pub struct WallClock {
     time: WallTime,
     poller: Rc<Poller>,
+    wakefulness: Wakefulness,
 }
 
 /// What events of a waker carry when nobody listens to anything else.
@@ -209,13 +256,38 @@ impl WallClock {
         // The default slack would let every paced completion be up to 50 µs late. A kernel that
         // refuses leaves us with that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        WallClock { time, poller }
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        WallClock { time, poller, wakefulness: Wakefulness::new(processors) }
+    }
+
+    /// Waits awake for a moment; the time if something has happened or it is `until`.
+    fn wait_awake(&mut self, until: Option<Instant>) -> Option<Instant> {
+        let end = self.poller.wait_began() + AWAKE;
+        loop {
+            let happened = self.poller.wait(Some(Duration::ZERO));
+            let now = self.time.now();
+            if happened || until.is_some_and(|until| until <= now) {
+                return Some(now);
+            }
+            if now >= end {
+                self.wakefulness.was_in_vain();
+                return None;
+            }
+            // Somebody may want this processor for what we wait for.
+            thread::yield_now();
+        }
     }
 }
 
 impl Clock for WallClock {
     fn wait(&mut self, until: Option<Instant>) -> Instant {
         self.poller.wait_began.set(self.time.now());
+        let requests = self.poller.requests.take();
+        if self.wakefulness.begins_awake(requests)
+            && let Some(now) = self.wait_awake(until)
+        {
+            return now;
+        }
         loop {
             let timeout = until.map(|until| {
                 let left = until.since(self.time.now());
@@ -250,6 +322,20 @@ mod tests {
         assert_eq!(tokens, [9]);
         let until = time.now() + Duration::from_ms(1);
         assert!(clock.wait(Some(until)) >= until, "an edge is told once");
+    }
+
+    #[test]
+    fn after_a_wait_awake_for_nothing_the_next_ones_are_slept_through() {
+        let mut wakefulness = Wakefulness::new(2);
+        for _ in 0..100 {
+            assert!(wakefulness.begins_awake(1), "it pays");
+            assert!(!wakefulness.begins_awake(0) && !wakefulness.begins_awake(2));
+        }
+        wakefulness.was_in_vain();
+        let asleep = (0..100).take_while(|_| !wakefulness.begins_awake(1)).count();
+        assert_eq!(asleep, WAITS_ASLEEP as usize);
+        let mut alone = Wakefulness::new(1);
+        assert!((0..100).all(|_| !alone.begins_awake(1)), "nobody else could run");
     }
 
     /// While layers come up nobody takes events, and a wait that they end would never wait.

@@ -368,6 +368,7 @@ impl Frontend for Connections {
         }
         loop {
             if let Some(arrival) = self.requests.pop_ready() {
+                self.poller.count_request();
                 return Some(arrival);
             }
             let id = self.active.pop_front()?;
