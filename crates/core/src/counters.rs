@@ -266,6 +266,10 @@ counters! {
             /// Blocks of requests that went around the cache.
             CacheBypassedBlocks("cache_bypassed_blocks", Blocks, Sum),
         }
+        gauges {
+            /// Slots of the flash beyond those that its blocks need, which let blocks that come together lie together.
+            SpareSlots("spare_slots", Blocks, Present, Sum),
+        }
     }
     /// `write-back-cache` with `policy = "pore"`.
     PORE {

@@ -26,6 +26,7 @@ mod kind_tables;
 mod left;
 mod movement;
 mod no_cleaning;
+mod no_spare_slots;
 mod node_table;
 pub mod page;
 mod pareto;

@@ -218,6 +218,7 @@ impl Report {
         let of_all = self.left_line().into_iter().chain(self.warm_up_line());
         let of_all = of_all.chain(self.inversions_line());
         let of_all = of_all.chain(self.keeping_up_line()).chain(self.window_lines());
+        let of_runs = of_runs.chain(self.no_spare_slots_line());
         of_all.chain(of_runs).chain(self.hardware_line())
     }
 

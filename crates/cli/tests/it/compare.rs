@@ -401,3 +401,26 @@ fn a_run_tells_the_peak_of_the_process_only_where_it_has_the_process_to_itself()
     let beside = peaks("--systems lru,smr-only,pore --jobs 2");
     assert!(beside[1..].iter().all(Option::is_none), "{beside:?}");
 }
+
+#[test]
+fn a_cache_without_spare_slots_is_told_with_what_that_costs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments =
+        "compare --trace synthetic:uniform-random-write/200 --systems lru,smr-only,idler-buffer";
+    let line = "Without spare slots blocks that come together lie apart on the SSD. Operations there for a request: lru ";
+    let with = text(imbrex(folder.path(), arguments));
+    assert!(!with.contains("spare"), "{with}");
+    let without = format!("{arguments} --set lru:cache.spare_share=0 --out results");
+    let without = text(imbrex(folder.path(), &without));
+    // Lines are broken to the width of a screen.
+    let words = without.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = words.split_once(line).expect(&words).1.split_once(". A").expect("a sentence").0;
+    let told: f64 = told.parse().expect(told);
+
+    let runs = runs(&folder.path().join("results/report.json"));
+    let lru = runs.iter().find(|run| run["system"] == "lru").expect("a run");
+    let of_ssd = |key: &str| lru["nodes"]["ssd"][key].as_f64().expect("a count");
+    let each = (of_ssd("reads") + of_ssd("writes")) / lru["requests"].as_f64().expect("requests");
+    assert!((told - each).abs() <= 0.05, "{told} {each}");
+    assert_eq!(lru["nodes"]["cache"]["spare_slots"], 0);
+}

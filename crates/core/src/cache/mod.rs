@@ -256,6 +256,7 @@ impl Layer for Cache {
     }
 
     fn open(&mut self, start: Start, ctx: &mut Context<'_>) {
+        ctx.gauge(Gauge::SpareSlots, u64::from(self.slots.spare()));
         self.begin_opening(start, ctx);
     }
 

@@ -220,6 +220,11 @@ impl Slots {
         is_cached(a) && is_cached(b) && self.cached.free.is_one_window(a, b)
     }
 
+    /// Slots of cached blocks beyond those that may be held at once.
+    pub fn spare(&self) -> u32 {
+        self.cached.end - self.cached.held_max
+    }
+
     /// How many slots there are.
     pub fn total(&self) -> u32 {
         self.staging.end
