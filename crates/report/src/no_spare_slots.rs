@@ -32,7 +32,7 @@ impl Run {
             count(Gauge::SpareSlots.name()) == Some(0) && evicted > 0 && !is_of_zones
         };
         let operations =
-            |name: &String| Some(format!("{} {:.1}", self.label(), self.operations_of(name)?));
+            |name: &String| Some(format!("{:.1} ({})", self.operations_of(name)?, self.label()));
         self.nodes.keys().filter(is_such).filter_map(operations)
     }
 

@@ -407,14 +407,14 @@ fn a_cache_without_spare_slots_is_told_with_what_that_costs() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments =
         "compare --trace synthetic:uniform-random-write/200 --systems lru,smr-only,idler-buffer";
-    let line = "Without spare slots blocks that come together lie apart on the SSD. Operations there for a request: lru ";
+    let line = "Without spare slots blocks that come together lie apart on the SSD. Operations there for a request: ";
     let with = text(imbrex(folder.path(), arguments));
     assert!(!with.contains("spare"), "{with}");
     let without = format!("{arguments} --set lru:cache.spare_share=0 --out results");
     let without = text(imbrex(folder.path(), &without));
     // Lines are broken to the width of a screen.
     let words = without.split_whitespace().collect::<Vec<_>>().join(" ");
-    let told = words.split_once(line).expect(&words).1.split_once(". A").expect("a sentence").0;
+    let told = words.split_once(line).expect(&words).1.split_once(" (lru").expect("a system").0;
     let told: f64 = told.parse().expect(told);
 
     let runs = runs(&folder.path().join("results/report.json"));
