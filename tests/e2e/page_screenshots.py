@@ -57,6 +57,10 @@ addEventListener("load", () => {
       if ([...words.getClientRects()].some(isBeyond)) problems.push("text beyond the screen: " + said(element));
     }
   }
+  for (const card of all(".card").filter((card) => isSeen(card) && !scrolls(card))) {
+    words.selectNodeContents(card);
+    if ([...words.getClientRects()].some(({ right }) => right > box(card).right + 1)) problems.push("text beyond its card: " + said(card));
+  }
   const cover = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
     && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2;
   const apart = (elements, what) => elements.filter(isSeen).forEach((a, i, seen) => {
