@@ -15,6 +15,11 @@ HOW_READ = {
 }
 
 
+def options_of(how_read):
+    """The same as options of a command."""
+    return [word for key, value in how_read.items() for word in ("--" + key.replace("_", "-"), value)]
+
+
 def captured_traces():
     """The traces, each with the options by which it is read; none after saying so."""
     named = [pathlib.Path(os.environ["IMBREX_SHARED"])] if "IMBREX_SHARED" in os.environ else []

@@ -12,7 +12,7 @@ import pathlib
 import subprocess
 
 from _cache_policies import POLICIES
-from _captured import captured_traces
+from _captured import captured_traces, options_of
 
 IMBREX = os.environ["IMBREX"]
 SOAK = os.environ["IMBREX_SOAK"] == "1"
@@ -120,7 +120,7 @@ if SOAK:
     for recording in sorted((ROOT / "workloads").glob("*.imbrex*")):
         check(recording)
     for trace, how_read in captured_traces():
-        check(trace, *(word for key, value in how_read.items() for word in ("--" + key.replace("_", "-"), value)))
+        check(trace, *options_of(how_read))
 else:
     for name, limit in PARTS:
         assert check(ROOT / "workloads" / name, "--limit", limit) > 1000, "the policies had too little to decide"

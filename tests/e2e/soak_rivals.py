@@ -6,7 +6,7 @@ import json
 import pathlib
 import subprocess
 
-from _captured import captured_traces
+from _captured import captured_traces, options_of
 from _serving import IMBREX
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -21,8 +21,7 @@ LEAST_SHARE = 0.8
 def loads():
     recordings = [(trace.name.split(".")[0], "recorded", trace, []) for trace in sorted((ROOT / "workloads").glob("*.imbrex*"))]
     recipes = [(f"{name}-like", "synthetic", f"synthetic:{name}-like/4", []) for name in RECIPES]
-    captured = [(trace.name.split(".")[0], "captured", trace, [word for key, value in how.items() for word in ("--" + key.replace("_", "-"), value)])
-                for trace, how in captured_traces() if trace.name.startswith(CAPTURED)]
+    captured = [(trace.name.split(".")[0], "captured", trace, options_of(how)) for trace, how in captured_traces() if trace.name.startswith(CAPTURED)]
     return recordings + captured + recipes
 
 

@@ -134,7 +134,7 @@ impl Poller {
         self.wait_began.get()
     }
 
-    /// A request has come: how many there are between two waits says how the next one is spent.
+    /// Counts a request. How many come between two waits decides how the next wait begins.
     #[inline]
     pub fn count_request(&self) {
         self.requests.set(self.requests.get() + 1);
@@ -198,11 +198,13 @@ fn input() -> EventFlags {
     EventFlags::IN | EventFlags::RDHUP | EventFlags::ET
 }
 
-/// Whether a wait begins awake. It does behind a single request as long as that pays: to fall asleep and be woken takes
-/// client and server longer than a small request. Where nothing comes in time, it is tried again now and then, so that it
-/// costs a fraction of a wait. Where several requests came together, those that come during sleep will again, and cost less so.
+/// Whether a wait begins awake. It does behind a single request, as long as the next one comes in time: falling asleep
+/// and being woken takes client and server longer than a small request. Where the next one does not, the thread tries
+/// again now and then, so that a slow client costs a fraction of a wait. Behind several requests the thread sleeps: it
+/// takes together what comes meanwhile, with fewer calls.
 struct Wakefulness {
-    /// Waits until the next one that begins awake; none begins so where nobody else could run meanwhile.
+    /// Waits behind single requests that are slept through before one begins awake; `None` with one processor, where the
+    /// client could not run meanwhile.
     asleep: Option<u32>,
 }
 
@@ -212,7 +214,7 @@ impl Wakefulness {
         Wakefulness { asleep: (processors > 1).then_some(0) }
     }
 
-    /// True when the wait does so that begins behind so many requests.
+    /// True when the wait that follows so many requests begins awake.
     fn begins_awake(&mut self, requests: u32) -> bool {
         match &mut self.asleep {
             _ if requests != 1 => false,
