@@ -406,16 +406,20 @@ mod tests {
                     continue;
                 }
                 let near = 5 + rng.below(200) as u32;
-                let slot = match rng.below(3) {
-                    0 => slots.take_first(1 + rng.below(80) as u32),
-                    1 => slots.take_behind(near),
-                    _ => slots.take_beside(near),
+                let slot = match (rng.below(4), taken.last()) {
+                    (0, _) => slots.take_first(1 + rng.below(80) as u32),
+                    (1, _) => slots.take_beside(near),
+                    (2, Some(last)) => slots.take_behind(*last),
+                    _ => slots.take_behind(near),
                 };
                 if let Some(slot) = slot {
                     assert!((5..205).contains(&slot) && !taken.contains(&slot), "slot {slot}");
                     taken.push(slot);
                 }
                 assert_eq!(slots.is_empty(), taken.len() == 200);
+                // However the longest run of a window was found, it is that of its bits.
+                let longest = slots.free.iter().map(|free| longest_run(*free) as u8);
+                assert!(longest.eq(slots.longest.iter().copied()), "{:?}", slots.giving);
             }
             let mut others = FreeSlots::new(5, 205, division);
             others.restore(|slot| taken.contains(&slot));
