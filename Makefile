@@ -17,7 +17,7 @@ help: ## list the targets
 # Every target that compiles depends on this one, so that a missing Rust is one clear sentence.
 rust:
 	@[ -n "$(CARGO)" ] && "$(CARGO)" --version >/dev/null 2>&1 || { \
-	  echo "Imbrex needs Rust 1.88 or newer, and no working cargo was found."; \
+	  echo "Imbrex needs Rust 1.89 or newer, and no working cargo was found."; \
 	  echo "Install it as https://rustup.rs describes, open a new shell, and repeat the command."; \
 	  exit 1; } >&2
 

@@ -18,6 +18,7 @@ pub mod cache;
 pub mod checksums;
 pub mod command;
 pub mod counters;
+pub mod crc;
 mod deadlines;
 pub mod disk;
 pub mod durability;

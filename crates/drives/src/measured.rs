@@ -4,7 +4,7 @@ use super::arm::{AccessTime, Direction};
 use super::statistics::{DiskStatistics, OperationKind};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
-use imbrex_core::operation::Operation;
+use imbrex_core::operation::{Operation, RequestId};
 use imbrex_core::units::Instant;
 use std::rc::Rc;
 
@@ -13,6 +13,8 @@ use std::rc::Rc;
 pub struct MeasuredDisk {
     disk: Box<dyn Disk>,
     outstanding: Vec<(DiskOp, Instant)>,
+    /// The ids of those, for themselves: a disk may have hundreds of operations, and each end looks for its own.
+    ids: Vec<RequestId>,
     busy_until: Instant,
     statistics: Rc<DiskStatistics>,
 }
@@ -20,8 +22,8 @@ pub struct MeasuredDisk {
 impl MeasuredDisk {
     /// Counts what `disk` does.
     pub fn new(disk: Box<dyn Disk>, statistics: Rc<DiskStatistics>) -> MeasuredDisk {
-        let (outstanding, busy_until) = (Vec::new(), Instant::ZERO);
-        MeasuredDisk { disk, outstanding, busy_until, statistics }
+        let (outstanding, ids, busy_until) = (Vec::new(), Vec::new(), Instant::ZERO);
+        MeasuredDisk { disk, outstanding, ids, busy_until, statistics }
     }
 }
 
@@ -35,13 +37,16 @@ impl Disk for MeasuredDisk {
             self.statistics.arrived(kind, op.cause, op.extent);
         }
         self.outstanding.push((op, now));
+        self.ids.push(op.id);
         self.disk.submit(now, op, buffers);
     }
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
         let completion = self.disk.poll(now, buffers)?;
-        let index = self.outstanding.iter().position(|(op, _)| op.id == completion.id);
-        let (op, since) = self.outstanding.swap_remove(index.expect("the disk had the operation"));
+        let index = self.ids.iter().position(|id| *id == completion.id);
+        let index = index.expect("the disk had the operation");
+        self.ids.swap_remove(index);
+        let (op, since) = self.outstanding.swap_remove(index);
         let busy = now.since(since.max(self.busy_until));
         self.busy_until = now;
         let direction =

@@ -90,8 +90,24 @@ pub(crate) struct Poller {
     events: RefCell<Vec<Event>>,
     turn: Cell<u64>,
     wait_began: Cell<Instant>,
-    /// Requests that came since the last wait.
-    requests: Cell<u32>,
+    /// What came since the last wait.
+    came: Cell<Came>,
+}
+
+/// What clients have sent between two waits.
+#[derive(Clone, Copy, Default)]
+struct Came {
+    /// Requests, those whose payload has just become whole included.
+    requests: u32,
+    /// Parts of payloads whose rest is yet to come.
+    parts: u32,
+}
+
+impl Came {
+    /// True when one client has sent one thing, and something more of it is to be expected.
+    fn is_single(self) -> bool {
+        self.requests <= 1 && self.parts <= 1 && self.requests + self.parts > 0
+    }
 }
 
 impl Poller {
@@ -101,7 +117,7 @@ impl Poller {
             events: RefCell::new(Vec::with_capacity(EVENTS_MAX)),
             turn: Cell::new(0),
             wait_began: Cell::new(Instant::ZERO),
-            requests: Cell::new(0),
+            came: Cell::default(),
         })
     }
 
@@ -137,7 +153,15 @@ impl Poller {
     /// Counts a request. How many come between two waits decides how the next wait begins.
     #[inline]
     pub fn count_request(&self) {
-        self.requests.set(self.requests.get() + 1);
+        let came = self.came.get();
+        self.came.set(Came { requests: came.requests + 1, ..came });
+    }
+
+    /// Counts a part of a payload that is not the last one.
+    #[inline]
+    pub fn count_part(&self) {
+        let came = self.came.get();
+        self.came.set(Came { parts: came.parts + 1, ..came });
     }
 
     /// Calls `event` for each event of the waits since the last call, once.
@@ -198,12 +222,12 @@ fn input() -> EventFlags {
     EventFlags::IN | EventFlags::RDHUP | EventFlags::ET
 }
 
-/// Whether a wait begins awake. It does behind a single request, as long as the next one comes in time: falling asleep
-/// and being woken takes client and server longer than a small request. Where the next one does not, the thread tries
-/// again now and then, so that a slow client costs a fraction of a wait. Behind several requests the thread sleeps: it
-/// takes together what comes meanwhile, with fewer calls.
+/// Whether a wait begins awake. It does behind a single request or a part of one, as long as what follows comes in
+/// time: falling asleep and being woken takes client and server longer than a small request, and a socket holds but
+/// a part of a large one. Where it does not come, the thread tries again now and then, so that a slow client costs a fraction of a
+/// wait. Behind several requests the thread sleeps: it takes together what comes meanwhile, with fewer calls.
 struct Wakefulness {
-    /// Waits behind single requests that are slept through before one begins awake; `None` with one processor, where the
+    /// Waits behind single things that are slept through before one begins awake; `None` with one processor, where the
     /// client could not run meanwhile.
     asleep: Option<u32>,
 }
@@ -214,10 +238,10 @@ impl Wakefulness {
         Wakefulness { asleep: (processors > 1).then_some(0) }
     }
 
-    /// True when the wait that follows so many requests begins awake.
-    fn begins_awake(&mut self, requests: u32) -> bool {
+    /// True when the wait behind this begins awake.
+    fn begins_awake(&mut self, came: Came) -> bool {
         match &mut self.asleep {
-            _ if requests != 1 => false,
+            _ if !came.is_single() => false,
             None => false,
             Some(0) => true,
             Some(waits) => {
@@ -284,8 +308,8 @@ impl WallClock {
 impl Clock for WallClock {
     fn wait(&mut self, until: Option<Instant>) -> Instant {
         self.poller.wait_began.set(self.time.now());
-        let requests = self.poller.requests.take();
-        if self.wakefulness.begins_awake(requests)
+        let came = self.poller.came.take();
+        if self.wakefulness.begins_awake(came)
             && let Some(now) = self.wait_awake(until)
         {
             return now;
@@ -328,16 +352,21 @@ mod tests {
 
     #[test]
     fn after_a_wait_awake_for_nothing_the_next_ones_are_slept_through() {
+        let came = |requests, parts| Came { requests, parts };
         let mut wakefulness = Wakefulness::new(2);
         for _ in 0..100 {
-            assert!(wakefulness.begins_awake(1), "it pays");
-            assert!(!wakefulness.begins_awake(0) && !wakefulness.begins_awake(2));
+            for single in [came(1, 0), came(0, 1), came(1, 1)] {
+                assert!(wakefulness.begins_awake(single), "it pays");
+            }
+            for other in [came(0, 0), came(2, 0), came(0, 2), came(1, 2)] {
+                assert!(!wakefulness.begins_awake(other));
+            }
         }
         wakefulness.was_in_vain();
-        let asleep = (0..100).take_while(|_| !wakefulness.begins_awake(1)).count();
+        let asleep = (0..100).take_while(|_| !wakefulness.begins_awake(came(1, 0))).count();
         assert_eq!(asleep, WAITS_ASLEEP as usize);
         let mut alone = Wakefulness::new(1);
-        assert!((0..100).all(|_| !alone.begins_awake(1)), "nobody else could run");
+        assert!((0..100).all(|_| !alone.begins_awake(came(1, 0))), "nobody else could run");
     }
 
     /// While layers come up nobody takes events, and a wait that they end would never wait.

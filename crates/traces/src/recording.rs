@@ -6,6 +6,8 @@ use super::TraceError;
 use super::input::Input;
 use super::record::{SourceKind, TraceOperation, TraceRecord};
 use super::tally::{SkipReason, Tally};
+use crc_fast::CrcAlgorithm::Crc32Iscsi;
+use crc_fast::Digest;
 
 /// First bytes of every recording. The first byte is not ASCII and the last is a newline, so that neither a text file nor
 /// a recording damaged by a text-mode copy is taken for a good one.
@@ -97,7 +99,7 @@ pub(super) struct Recording {
     pub(super) header: RecordingHeader,
     previous: Previous,
     records: u64,
-    crc: u32,
+    crc: Box<Digest>,
     accept_unfinished: bool,
     finished: bool,
 }
@@ -117,7 +119,7 @@ impl Recording {
             header,
             previous: Previous::default(),
             records: 0,
-            crc: 0,
+            crc: Box::new(Digest::new(Crc32Iscsi)),
             accept_unfinished,
             finished: false,
         })
@@ -165,7 +167,7 @@ impl Recording {
                 }
             }
             // The checksum runs over whole stretches: a call for each record of six bytes would cost more than decoding.
-            self.crc = crc32c::crc32c_append(self.crc, &self.input.bytes()[..used]);
+            self.crc.update(&self.input.bytes()[..used]);
             self.input.consume(used);
             if trailer {
                 self.check_trailer()?;
@@ -186,7 +188,8 @@ impl Recording {
         }
         let count = u64::from_le_bytes(bytes[1..9].try_into().expect("eight bytes"));
         let stored = u32::from_le_bytes(bytes[9..13].try_into().expect("four bytes"));
-        let crc = crc32c::crc32c_append(self.crc, &bytes[..9]);
+        self.crc.update(&bytes[..9]);
+        let crc = self.crc.finalize() as u32;
         if count != self.records {
             return Err(self.fail(format!(
                 "the trailer counts {count} records; accepted: the number of records read"
@@ -244,7 +247,7 @@ fn read_header(path: &str, bytes: &[u8]) -> Result<(RecordingHeader, usize), Tra
         return Err(truncated());
     };
     let stored = u32::from_le_bytes(stored.try_into().expect("four bytes"));
-    let crc = crc32c::crc32c(&bytes[..text_end]);
+    let crc = crc_fast::crc32_iscsi(&bytes[..text_end]);
     if stored != crc {
         return Err(fail(format!(
             "the header's checksum is {stored:08x}; accepted: {crc:08x}, that of the header"

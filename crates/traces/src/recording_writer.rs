@@ -1,5 +1,7 @@
 //! Writes Imbrex's own recording format.
 
+use crc_fast::CrcAlgorithm::Crc32Iscsi;
+use crc_fast::Digest;
 use std::io::{self, Write};
 
 use super::record::{SourceKind, TraceOperation, TraceRecord};
@@ -22,7 +24,7 @@ pub struct RecordingWriter<W: Write> {
     buffer: Vec<u8>,
     previous: Previous,
     records: u64,
-    crc: u32,
+    crc: Box<Digest>,
 }
 
 impl<W: Write> RecordingWriter<W> {
@@ -46,11 +48,17 @@ impl<W: Write> RecordingWriter<W> {
         bytes.extend_from_slice(&(description.len() as u16).to_le_bytes());
         bytes.extend_from_slice(name.as_bytes());
         bytes.extend_from_slice(description.as_bytes());
-        let crc = crc32c::crc32c(&bytes);
+        let crc = crc_fast::crc32_iscsi(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
         output.write_all(&bytes)?;
         let buffer = Vec::with_capacity(BUFFER_BYTES);
-        Ok(Self { output, buffer, previous: Previous::default(), records: 0, crc: 0 })
+        Ok(Self {
+            output,
+            buffer,
+            previous: Previous::default(),
+            records: 0,
+            crc: Box::new(Digest::new(Crc32Iscsi)),
+        })
     }
 
     /// Appends one record. A time before the previous record's is written as that time.
@@ -124,13 +132,13 @@ impl<W: Write> RecordingWriter<W> {
         self.buffer.push(TRAILER);
         self.buffer.extend_from_slice(&self.records.to_le_bytes());
         self.drain()?;
-        self.output.write_all(&self.crc.to_le_bytes())?;
+        self.output.write_all(&(self.crc.finalize() as u32).to_le_bytes())?;
         self.output.flush()?;
         Ok(self.output)
     }
 
     fn drain(&mut self) -> io::Result<()> {
-        self.crc = crc32c::crc32c_append(self.crc, &self.buffer);
+        self.crc.update(&self.buffer);
         self.output.write_all(&self.buffer)?;
         self.buffer.clear();
         Ok(())

@@ -1,6 +1,7 @@
 //! The bytes of a buffer, with the checksums of its blocks.
 
 use super::BufferSlice;
+use crate::crc;
 use crate::units::BLOCK_BYTES;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -87,7 +88,7 @@ impl Bytes {
         let sums = &self.sums[blocks_of(slice)];
         out.extend(blocks.zip(sums).map(|(block, sum)| {
             sum.get().unwrap_or_else(|| {
-                let taken = crc32c::crc32c(block);
+                let taken = crc::crc32c(block);
                 sum.set(Some(taken));
                 taken
             })

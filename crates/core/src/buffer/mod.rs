@@ -6,6 +6,7 @@
 
 mod bytes;
 
+use crate::crc;
 use crate::saved::{Saved, SavedReader, SavedValue, SavedWriter};
 use crate::state::StateError;
 use crate::units::{BLOCK_BYTES, Lba};
@@ -429,7 +430,7 @@ impl Buffers {
         if let Some(bytes) = self.bytes_mut(slice) {
             bytes[..record.len()].copy_from_slice(record);
         } else if let Some(stamps) = self.stamps_mut(slice) {
-            let sum = u64::from(crc32c::crc32c(record));
+            let sum = u64::from(crc::crc32c(record));
             stamps[0] = Stamp { lba: Stamp::DESTROYED.lba, version: sum };
         }
     }
@@ -456,8 +457,8 @@ impl Buffers {
             ContentKind::Stamped => {
                 let stamps = self.stamps(slice).unwrap_or(&[]);
                 out.extend(stamps.iter().map(|stamp| {
-                    let word = crc32c::crc32c(&stamp.lba.0.to_le_bytes());
-                    crc32c::crc32c_append(word, &stamp.version.to_le_bytes())
+                    let word = crc::crc32c(&stamp.lba.0.to_le_bytes());
+                    crc::crc32c_append(word, &stamp.version.to_le_bytes())
                 }));
             }
             ContentKind::Bytes => {

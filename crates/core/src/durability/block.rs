@@ -1,5 +1,6 @@
 //! The sealed block: the frame of every metadata block that is written to a member.
 
+use crate::crc;
 use crate::lifecycle::Uuid;
 use crate::saved::SavedValue;
 use crate::units::BLOCK_BYTES;
@@ -127,9 +128,9 @@ pub fn seal_into(header: &Header, payload: &[u8], block: &mut [u8]) {
 
 /// CRC-32C of a whole block with its checksum field taken as zero.
 pub fn checksum_of(block: &[u8]) -> u32 {
-    let sum = crc32c::crc32c(&block[0..4]);
-    let sum = crc32c::crc32c_append(sum, &[0; 4]);
-    crc32c::crc32c_append(sum, &block[8..])
+    let sum = crc::crc32c(&block[0..4]);
+    let sum = crc::crc32c_append(sum, &[0; 4]);
+    crc::crc32c_append(sum, &block[8..])
 }
 
 /// What is wrong with a block.

@@ -22,6 +22,7 @@ use super::operations::Purpose;
 use super::settings::JournalSettings;
 use super::superblock::{COPIES, FEATURE_PARTS, Superblock};
 use crate::buffer::BufferSlice;
+use crate::crc;
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::Uuid;
@@ -101,7 +102,7 @@ impl Journal {
             return;
         };
         let sum = &mut checkpoint.superblock.checkpoint_checksum;
-        *sum = crc32c::crc32c_append(*sum, piece);
+        *sum = crc::crc32c_append(*sum, piece);
         checkpoint.pages.take(piece);
         self.write_pages(ctx);
     }
@@ -185,7 +186,7 @@ impl Journal {
         ctx: &Context<'_>,
     ) -> Superblock {
         let old = self.superblock;
-        let sum = |before| crc32c::crc32c_append(before, content.bytes());
+        let sum = |before| crc::crc32c_append(before, content.bytes());
         if content.is_part {
             let pages = JournalSettings::checkpoint_blocks_for(content.len());
             return Superblock {

@@ -17,6 +17,7 @@ use super::replay_end::ReplayEnd;
 use super::superblock::{FEATURE_PARTS, FEATURES, Superblock};
 use crate::buffer::BufferSlice;
 use crate::counters::Gauge;
+use crate::crc;
 use crate::error::IoError;
 use crate::extent::Extent;
 use crate::layer::{Context, Port};
@@ -221,7 +222,7 @@ impl Journal {
 
     /// Checks that a checkpoint is the one that the superblock names.
     fn check_checkpoint(&self, checkpoint: &[u8]) -> Result<(), OpenError> {
-        let sum = crc32c::crc32c(checkpoint);
+        let sum = crc::crc32c(checkpoint);
         if sum != self.superblock.checkpoint_checksum
             || checkpoint.len() as u64 != self.superblock.checkpoint_bytes
         {

@@ -65,7 +65,11 @@ impl Connections {
         }
         connection.payload = Payload::Write { request: index, filled, pace };
         // There is something left only when the buffer is full.
-        if connection.input().is_empty() { Step::Input } else { self.make_room(id, index, buffers) }
+        if !connection.input().is_empty() {
+            return self.make_room(id, index, buffers);
+        }
+        self.poller.count_part();
+        Step::Input
     }
 
     /// Finds a place for more of a payload, whose buffer is full.

@@ -5,6 +5,7 @@ use super::array_member::Has;
 use super::findings::Findings;
 use super::member::Member;
 use super::tables::{self, Holes, Page, WORDS_PER_PAGE};
+use imbrex_core::crc;
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::translation::NOTHING;
 use std::cell::RefCell;
@@ -127,7 +128,7 @@ impl ArrayBlocks {
                 into.damage(member.name(), DATA, words);
                 continue;
             }
-            let own = crc32c::crc32c(&bytes);
+            let own = crc::crc32c(&bytes);
             match first {
                 Some((other, known)) if known != own => {
                     let other = other.name();

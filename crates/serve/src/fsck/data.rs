@@ -4,6 +4,7 @@ use super::disks::Disks;
 use super::findings::Findings;
 use super::member::Member;
 use super::translation::{SUMS_PER_PAGE, TranslationState, Where};
+use imbrex_core::crc;
 use imbrex_core::durability::block::{self, BlockKind, Expected};
 use imbrex_core::lifecycle::Uuid;
 use std::rc::Rc;
@@ -45,7 +46,7 @@ impl Through {
         };
         let read = disk.read(address, 1, into);
         read.map_err(|error| error.to_string())?;
-        match crc32c::crc32c(into) == expected {
+        match crc::crc32c(into) == expected {
             true => Ok(()),
             false => {
                 Err(format!("the data at block {address} of the disk does not match its checksum"))

@@ -7,6 +7,7 @@ use super::member::{BLOCK, Member};
 use super::mirror;
 use super::superblocks::Superblocks;
 use super::words::Words;
+use imbrex_core::crc;
 use imbrex_core::durability::block::{self, BlockError, BlockKind, Expected, Header};
 use imbrex_core::durability::membership::Page;
 use imbrex_core::durability::superblock::{FEATURES, Superblock};
@@ -330,7 +331,7 @@ impl JournalState {
                 .zip(&record.checksums)
                 .map(|(address, checksum)| {
                     let is_read = member.read(address, 1, &mut bytes).is_ok();
-                    !is_read || crc32c::crc32c(&bytes) != *checksum
+                    !is_read || crc::crc32c(&bytes) != *checksum
                 })
                 .collect();
             let missing = found.iter().filter(|missing| **missing).count();
@@ -382,7 +383,7 @@ fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Vec<u8>, 
         }
     }
     let is_right = checkpoint.len() as u64 == length
-        && crc32c::crc32c(&checkpoint) == superblock.checkpoint_checksum;
+        && crc::crc32c(&checkpoint) == superblock.checkpoint_checksum;
     match is_right {
         true => Ok(checkpoint),
         false => Err("its bytes do not match the superblock's checksum".to_owned()),

@@ -2,6 +2,7 @@
 
 use super::kinds::ReadDevice;
 use crate::storage::Storage;
+use imbrex_core::crc;
 use imbrex_core::units::BLOCK_BYTES;
 use std::io;
 use std::path::Path;
@@ -155,7 +156,7 @@ impl Member {
         let read = self.read(address, 1, into);
         read.map_err(|error| error.to_string())?;
         match checksum {
-            Some(checksum) if crc32c::crc32c(into) != checksum => {
+            Some(checksum) if crc::crc32c(into) != checksum => {
                 Err("its data does not match its checksum".to_owned())
             }
             _ => Ok(()),

@@ -5,6 +5,7 @@ use super::parity_array::ParityArrayState;
 use super::parity_disks::ParityDisks;
 use super::parity_records::{Logged, Said, Write, WrittenBlock};
 use super::ranges::Ranges;
+use imbrex_core::crc;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A block that a row is the sum of, or a part of.
@@ -194,7 +195,7 @@ impl Doubts {
             let data = entry.blocks.iter().map(|at| write.blocks[*at].sum);
             let sums = data.chain(entry.logged.parity_sums.iter().copied());
             entry.is_whole = (entry.logged.at..).zip(sums).all(|(at, sum)| {
-                disks.read_log(at, &mut bytes).is_ok() && crc32c::crc32c(&bytes) == sum
+                disks.read_log(at, &mut bytes).is_ok() && crc::crc32c(&bytes) == sum
             });
         }
         // A write that changes what stands waits until its entry is durable, and with it all entries before it.
@@ -326,7 +327,7 @@ impl SpareRow {
         let either = [alone, with_homes].map(|sources| {
             let mut sum = Vec::new();
             let read = disks.sum_of(&sources, row, &mut sum);
-            (sources, read.is_ok().then(|| crc32c::crc32c(&sum)))
+            (sources, read.is_ok().then(|| crc::crc32c(&sum)))
         });
         let fits = |sum: &u32| either.iter().find(|(_, found)| *found == Some(*sum));
         self.sums.iter().find_map(fits).map(|(sources, _)| sources.clone())
@@ -350,7 +351,7 @@ fn is_there(doubt: &Doubt, block: &WrittenBlock, disks: &ParityDisks) -> bool {
     let mut bytes = Vec::new();
     disks.has_row(doubt.column, doubt.row)
         && disks.read(doubt.column, doubt.row, &mut bytes).is_ok()
-        && crc32c::crc32c(&bytes) == block.sum
+        && crc::crc32c(&bytes) == block.sum
 }
 
 /// The entry with a block, and which of its blocks that is.

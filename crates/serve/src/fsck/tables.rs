@@ -2,6 +2,7 @@
 
 use super::findings::Findings;
 use super::member::Member;
+use imbrex_core::crc;
 use imbrex_core::durability::block::{self, BlockError, BlockKind, Expected, PAYLOAD_BYTES};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::translation::{BAD, NOTHING, ZERO_SUM};
@@ -94,7 +95,7 @@ impl LastPage {
 
 /// Compares a block with its word.
 pub(super) fn compare(word: u32, block: &[u8]) -> Result<(), String> {
-    let own = match crc32c::crc32c(block) ^ ZERO_SUM {
+    let own = match crc::crc32c(block) ^ ZERO_SUM {
         own if own >= NOTHING => own - 2,
         own => own,
     };

@@ -8,6 +8,7 @@ use super::ranges::Ranges;
 use super::scratch::Scratch;
 use super::superblocks::COUNT_MAX;
 use super::words::Words;
+use imbrex_core::crc;
 use imbrex_core::translation::records;
 use std::collections::BTreeMap;
 
@@ -210,7 +211,7 @@ impl TranslationState {
         for number in 0..bands {
             let mut next = || words.u64().ok_or_else(short);
             let (table, pointer, home, blocks) = (next()?, next()?, next()?, next()?);
-            lengths = crc32c::crc32c_append(lengths, &blocks.to_le_bytes());
+            lengths = crc::crc32c_append(lengths, &blocks.to_le_bytes());
             if pointer > blocks || home.checked_add(blocks).is_none() {
                 return Err(format!("band {number} ends before its write pointer, or past all"));
             }

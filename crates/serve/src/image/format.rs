@@ -1,6 +1,7 @@
 //! The bytes of the description file, as `docs/formats/image.md` draws them.
 
 use super::{ImageDescription, ImageDisk, ImageDisks, ImageMember, ImageMembers, ImageNode};
+use imbrex_core::crc;
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
 use std::collections::BTreeSet;
@@ -53,8 +54,8 @@ pub(super) fn encode(description: &ImageDescription) -> Vec<u8> {
     bytes.extend(size_bytes.to_le_bytes());
     bytes.extend((stack_toml.len() as u64).to_le_bytes());
     bytes.extend((body.len() as u64).to_le_bytes());
-    bytes.extend(crc32c::crc32c(&body).to_le_bytes());
-    bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+    bytes.extend(crc::crc32c(&body).to_le_bytes());
+    bytes.extend(crc::crc32c(&bytes).to_le_bytes());
     debug_assert_eq!(bytes.len(), HEADER_BYTES);
     bytes.extend(body);
     bytes
@@ -94,7 +95,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
         return Err(FormatError::OtherVersion(version));
     }
     let (covered, checksum) = bytes[..HEADER_BYTES].split_at(HEADER_BYTES - 4);
-    if crc32c::crc32c(covered).to_le_bytes() != checksum {
+    if crc::crc32c(covered).to_le_bytes() != checksum {
         return Err(damaged("the checksum of the header is wrong"));
     }
     let nodes = header.u32()?;
@@ -106,7 +107,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ImageDescription, FormatError> {
     if body.len() as u64 != body_bytes {
         return Err(damaged("it is not as long as its header says"));
     }
-    if crc32c::crc32c(body) != body_checksum {
+    if crc::crc32c(body) != body_checksum {
         return Err(damaged("the checksum of the body is wrong"));
     }
     let mut body = Fields { bytes: body };

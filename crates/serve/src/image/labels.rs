@@ -3,6 +3,7 @@
 use super::directory::system;
 use super::{Image, ImageDisks, ImageError, format};
 use crate::storage::Storage;
+use imbrex_core::crc;
 use imbrex_core::durability::block::MAGIC;
 use imbrex_core::error::IoError;
 use imbrex_core::label::{LABEL_BLOCKS, Label, LabelCopy, LabelStore};
@@ -143,9 +144,9 @@ pub fn place_of(folder: &Path) -> io::Result<u64> {
     let read = |path: &&str| std::fs::read(path).ok().filter(|bytes| !bytes.is_empty());
     let mut bytes = MACHINE_FILES.iter().find_map(read).unwrap_or_default();
     bytes.extend(std::fs::metadata(folder)?.ino().to_le_bytes());
-    let high = crc32c::crc32c(&bytes);
+    let high = crc::crc32c(&bytes);
     bytes.reverse();
-    let low = crc32c::crc32c(&bytes);
+    let low = crc::crc32c(&bytes);
     Ok((u64::from(high) << 32 | u64::from(low)).max(1))
 }
 

@@ -8,6 +8,7 @@ use super::log_replay::LogReplay;
 use super::salvage::Salvage;
 use super::shape::Shape;
 use super::table::Table;
+use crate::crc;
 use crate::extent::Extent;
 use crate::lifecycle::OpenError;
 use crate::map::{BandId, ExtentSet};
@@ -39,7 +40,7 @@ fn identity(shape: &Shape) -> [(&'static str, u64); 6] {
     let mut sum = 0;
     for band in 0..shape.bands.bands() {
         let blocks = shape.bands.extent_of(BandId(band)).blocks.0;
-        sum = crc32c::crc32c_append(sum, &blocks.to_le_bytes());
+        sum = crc::crc32c_append(sum, &blocks.to_le_bytes());
     }
     let scratch = areas.scratch.extent.start.0;
     [

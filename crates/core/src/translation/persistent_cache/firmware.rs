@@ -7,6 +7,7 @@
 
 use super::settings::MapJournalSettings;
 use super::transaction::{Takes, Transaction};
+use crate::crc;
 use crate::saved::{Saved, SavedValue};
 use crate::units::{BlockCount, Duration, Instant, Lba};
 use alloc::collections::VecDeque;
@@ -225,7 +226,7 @@ impl Firmware {
         for (bytes, word) in record.chunks_exact_mut(8).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
-        let sum = crc32c::crc32c(&record[..NOTE_BYTES - 4]);
+        let sum = crc::crc32c(&record[..NOTE_BYTES - 4]);
         record[NOTE_BYTES - 4..].copy_from_slice(&sum.to_le_bytes());
         record
     }
