@@ -71,10 +71,15 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     let (uuid, disks) = (description.uuid, description.disks.clone());
     let grown_bytes = description.nodes.iter().map(|node| node.blocks.bytes()).sum();
     let image = NewImage::begin(&args.data, description, &backings(&config))?;
+    if args.preallocate {
+        image.preallocate()?;
+    }
     let place = Place::of(&config, &args.data, true)?;
     format(&config, &plan, &image, place, (uuid, disks.as_ref()))?;
     image.finish()?;
-    warn_of_little_room(&args.data, grown_bytes);
+    if !args.preallocate {
+        warn_of_little_room(&args.data, grown_bytes);
+    }
     emit(&format!(
         "created {}: {} of {}; next: imbrex serve {} --data {} --socket PATH{}\n",
         args.data.display(),

@@ -3,6 +3,7 @@
 use crate::client::FLUSH;
 use crate::served::{Place, Served, disconnect, failure, imbrex, run};
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
@@ -562,4 +563,37 @@ fn a_full_file_system_below(stack: &str, set: &[&str]) {
 fn a_client_hears_of_a_full_file_system_and_the_server_goes_on() {
     a_full_file_system_below("cmr-only", &[]);
     a_full_file_system_below("lru", &["cache.capacity=48MiB"]);
+}
+
+#[test]
+fn room_is_taken_when_an_image_is_made_or_there_is_no_image() {
+    let place = Place::new();
+    let data = place.data();
+    let small = SmallFileSystem::mount(&data, 24 << 20);
+    let arguments = ["create", "cmr-only", "--data", &data, "--size", "64MiB", "--preallocate"];
+    if let Some(small) = &small {
+        let said = failure(&run(&arguments));
+        assert!(said.starts_with("imbrex: cannot take the room of "), "{said}");
+        assert!(said.ends_with(": No space left on device (os error 28)"), "{said}");
+        assert_eq!(std::fs::read_dir(&data).expect("the folder").count(), 0, "nothing is left");
+        small.grow(256 << 20);
+    }
+    let made = run(&arguments);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let mut images = 0;
+    for entry in std::fs::read_dir(&data).expect("the folder") {
+        let entry = entry.expect("an entry");
+        if entry.path().extension().is_some_and(|suffix| suffix == "img") {
+            let file = entry.metadata().expect("metadata");
+            assert!(file.blocks() * 512 >= file.len(), "{entry:?} has holes");
+            images += 1;
+        }
+    }
+    assert_eq!(images, 1);
+    let server = place.serve("cmr-only");
+    let mut client = server.client();
+    assert_eq!(client.read(0, 1 << 20), Ok(vec![0; 1 << 20]));
+    assert_eq!(client.write(0, 1 << 20, &vec![9; 1 << 20]), 0);
+    disconnect(client);
+    server.stop();
 }

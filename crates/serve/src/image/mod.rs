@@ -14,9 +14,11 @@ mod replace;
 use directory::{Directory, create_private_file, name_file, read_description, system};
 use imbrex_core::lifecycle::Uuid;
 use imbrex_core::units::BlockCount;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 pub use directory::{create_private_folder, free_bytes};
@@ -326,6 +328,20 @@ impl NewImage {
         self.directory.synchronise()
     }
 
+    /// Takes the room of all files from the file system, so that a write to a disk never finds it full. Of a
+    /// file system that cannot set room aside this is an error, because zeroes that are written
+    /// would be shared or left out by those that compress.
+    ///
+    /// # Errors
+    /// When there is too little room, or the file system cannot set it aside; then no file is left behind.
+    pub fn preallocate(&self) -> Result<(), ImageError> {
+        for (node, path) in self.description.nodes.iter().zip(&self.created) {
+            let bytes = self.description.file_bytes(node);
+            set_aside(path, bytes).map_err(system("take the room of", path))?;
+        }
+        Ok(())
+    }
+
     /// The file of a disk while the image is being made; `None` when the image has no such node.
     pub fn node_path(&self, name: &str) -> Option<PathBuf> {
         let node = self.description.nodes.iter().find(|node| node.name == name)?;
@@ -357,6 +373,21 @@ impl NewImage {
             *created = path;
         }
         self.directory.synchronise()
+    }
+}
+
+fn set_aside(path: &Path, bytes: u64) -> io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    loop {
+        match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP) => {
+                let words =
+                    "the file system cannot set room aside; accepted here: no --preallocate";
+                return Err(io::Error::new(ErrorKind::Unsupported, words));
+            }
+            result => return Ok(result?),
+        }
     }
 }
 
