@@ -4,7 +4,7 @@
 The first table is of `lru` with a cache larger than the device, so that every request is a hit: random requests of several sizes, on a
 device that was filled in sequence and on the same after four rounds of random 4 KiB writes. The second is of 4 KiB at queue depth 32, with
 `raid1` over two plain disks and `raid4smr` over three homes, a data disk and a parity disk. All are durable. The servers take turns, three
-times each; the figures are medians. Beside the rates stands the processor time of the server for an operation: a busy machine gives more
+times each; the figures are medians. The files of the first table take their room from the tmpfs beforehand, 3 GiB. Beside the rates stands the processor time of the server for an operation: a busy machine gives more
 of itself to a server of many threads. Runs during which others had more than half a processor are marked. Needs fio (with its nbd engine)
 and nbdkit.
 
@@ -294,11 +294,11 @@ def main():
         scratch = pathlib.Path(folder)
         image = scratch / "image"
         with open(image, "wb") as file:
-            file.truncate(DEVICE_MIB << 20)
+            os.posix_fallocate(file.fileno(), 0, DEVICE_MIB << 20)
         others = {"nbdkit": ["nbdkit", "-f", "-U", scratch / "s", "file", image]}
         if shutil.which("qemu-nbd"):
             others["qemu-nbd"] = ["qemu-nbd", "-f", "raw", "-t", "--cache=writeback", "-k", scratch / "s", image]
-        hits = {"lru": served_by("lru", scratch, DEVICE_MIB, "--set", f"cache.capacity={DEVICE_MIB + 64}MiB")}
+        hits = {"lru": served_by("lru", scratch, DEVICE_MIB, "--preallocate", "--set", f"cache.capacity={DEVICE_MIB + 64}MiB")}
         sized = compare({**hits, **others}, scratch, DEVICE_MIB, every_size)
         print(columns("`lru`, every request a hit, random"))
         for (state, kilobytes, depth, kind), ours in sized["lru"].items():
