@@ -295,7 +295,8 @@ impl Entries {
         if waits == NONE && pins * PIN <= PINS && writes <= 1 {
             self.records.remove(entry.place);
             entry.place = slot;
-            entry.word = entry.word & !RECORDED | pins * PIN | writes * WRITE;
+            let counts = pins * PIN + writes * WRITE;
+            entry.word = entry.word & !RECORDED | counts;
         }
     }
 
