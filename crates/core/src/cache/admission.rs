@@ -255,11 +255,10 @@ impl Cache {
         let wish = self.wish_of_newcomer(admission, index);
         let slot = self.slots.hold(wish);
         admission.last_slot = slot;
-        let entry = self.entries.get_mut(id);
         match slot {
-            Some(slot) => entry.slot = slot,
+            Some(slot) => _ = self.entries.replace_slot(id, slot),
             None => {
-                entry.set(Flag::AwaitsSlot);
+                self.entries.get_mut(id).set(Flag::AwaitsSlot);
                 self.slots.wait(SlotWaiter::Entry(id));
             }
         }
@@ -295,7 +294,7 @@ impl Cache {
 
     #[inline]
     fn slot_of(&self, lba: Lba) -> Option<u32> {
-        let slot = self.entries.get(self.cached_entry(lba)?).slot;
+        let slot = self.entries.slot(self.cached_entry(lba)?);
         (slot != NONE).then_some(slot)
     }
 
@@ -308,8 +307,7 @@ impl Cache {
         }
         let id = self.entries.insert(lba);
         if let Some(older) = older {
-            let older = self.entries.get_mut(older);
-            self.waits.add(older, Event::Gone, Waiter::Successor(id));
+            self.waits.add(&mut self.entries, older, Event::Gone, Waiter::Successor(id));
             self.note_wait(Event::Gone);
             self.entries.get_mut(id).set(Flag::HasOlder);
         }
@@ -324,9 +322,8 @@ impl Cache {
         id: u32,
         ctx: &mut Context<'_>,
     ) {
-        let entry = self.entries.get_mut(id);
-        entry.pins += 1;
-        let busy = entry.writes > 0;
+        self.entries.pin(id);
+        let busy = self.entries.writes(id) > 0;
         let job = self.join_run(admission, JobKind::FlashRead, index, busy, ctx);
         self.jobs.get_mut(job).entries.push(id);
         if busy {
@@ -347,18 +344,17 @@ impl Cache {
         let kind = self.host_writes.kind;
         let takes_slot = kind == JobKind::FreshWrite;
         let unavailable = takes_slot && hit && !self.slots.has_free();
+        let busy = self.entries.pin_to_write(id);
         let entry = self.entries.get_mut(id);
-        let (busy, slotless) = (entry.writes > 0, entry.is(Flag::AwaitsSlot));
-        entry.pins += 1;
-        entry.writes += 1;
+        let slotless = entry.is(Flag::AwaitsSlot);
         if !entry.is(Flag::Dirty) {
             entry.set(Flag::Dirty);
             self.replacement.dirty_blocks += 1;
         }
-        let slot = entry.slot;
         let alone = busy || slotless || unavailable;
         let job = self.join_run(admission, kind, index, alone, ctx);
         if takes_slot {
+            let slot = self.entries.slot(id);
             let wish = hit.then(|| self.wish_of_rewritten(admission, index, slot));
             let slot = self.take_write_slot(job, id, wish);
             admission.last_slot = slot.or(admission.last_slot);
@@ -391,9 +387,8 @@ impl Cache {
             return;
         };
         self.jobs.get_mut(job).entries.push(id);
+        self.entries.pin_to_write(id);
         let entry = self.entries.get_mut(id);
-        entry.pins += 1;
-        entry.writes += 1;
         entry.set(Flag::AwaitsData);
         let (slotless, has_older) = (entry.is(Flag::AwaitsSlot), entry.is(Flag::HasOlder));
         if slotless {

@@ -89,8 +89,8 @@ impl Cache {
             }
             dirty_evictions += 1;
             let entry = self.entries.get(id);
-            let unsettled = entry.writes > 0 || entry.is(Flag::HasOlder);
-            let lba = entry.lba;
+            let unsettled = self.entries.writes(id) > 0 || entry.is(Flag::HasOlder);
+            let lba = entry.lba();
             // What it waits for may itself wait for a slot of the open destage, which therefore
             // must not wait for it.
             let adjoins = open.filter(|job| {
@@ -193,7 +193,7 @@ impl Cache {
     fn free_slots_early(&mut self, id: u32, ctx: &mut Context<'_>) {
         let entries = self.jobs.take_entries(id);
         for entry in &entries {
-            if self.entries.get(*entry).pins == 1 {
+            if self.entries.pins(*entry) == 1 {
                 self.release_slot(*entry, ctx);
             }
         }
@@ -224,7 +224,7 @@ impl Cache {
                 first += 1;
                 continue;
             }
-            let lba = self.entries.get(entries[first]).lba;
+            let lba = self.entries.get(entries[first]).lba();
             let place =
                 (Extent::new(lba.0, length as u64), buffer.part(first as u64, length as u64));
             self.issue(id, Cache::BACKING, operation, place, ctx);
@@ -286,7 +286,7 @@ impl Cache {
             Waiter::Job(job) => self.jobs.get(*job).kind == JobKind::BackingWrite,
             Waiter::Successor(_) => true,
         };
-        let newer = self.waits.of(self.entries.get(id), Event::Gone).find(overwriting);
+        let newer = self.waits.of(self.entries.waits(id), Event::Gone).find(overwriting);
         match newer {
             Some(Waiter::Successor(newer)) => self.keep_for_successor(id, newer, error, ctx),
             Some(Waiter::Job(job)) => {
@@ -309,8 +309,9 @@ impl Cache {
         }
         let being_written = entry.is(Flag::Dirty) || entry.is(Flag::Destaging);
         // The one write that is to come brings what is below, so it waits for the old data.
-        let is_fetched = entry.is(Flag::AwaitsData) && entry.writes == 1;
-        if !being_written || entry.writes == 0 || is_fetched {
+        let writes = self.entries.writes(newer);
+        let is_fetched = entry.is(Flag::AwaitsData) && writes == 1;
+        if !being_written || writes == 0 || is_fetched {
             return self.hand_over(old, newer, error, ctx);
         }
         if entry.is(Flag::AwaitsSlot) {
@@ -322,7 +323,7 @@ impl Cache {
         }
         // Until its write has succeeded, the old data is tried again, before anything that may
         // wait for the old entry to go.
-        let job = self.open_destage(self.entries.get(old).lba);
+        let job = self.open_destage(self.entries.get(old).lba());
         self.destages.add_next(job);
         self.add_to_destage(job, old);
         self.block_on(job, newer, Event::Written);
@@ -336,9 +337,9 @@ impl Cache {
             self.give_up_slot(newer, ctx);
         }
         self.release_slot(newer, ctx);
-        let slot = mem::replace(&mut self.entries.get_mut(old).slot, NONE);
+        let slot = self.entries.replace_slot(old, NONE);
+        self.entries.replace_slot(newer, slot);
         let entry = self.entries.get_mut(newer);
-        entry.slot = slot;
         entry.set(Flag::HoldsData);
         if entry.is(Flag::Cached) {
             entry.set(Flag::Dirty);
@@ -354,9 +355,8 @@ impl Cache {
 
     /// Keeps a leaving entry's data in its slot until `job`, which makes it obsolete, has ended.
     pub(super) fn keep_aside(&mut self, job: u32, id: u32) {
-        let entry = self.entries.get_mut(id);
-        entry.set(Flag::Destaging);
-        entry.pins += 1;
+        self.entries.pin(id);
+        self.entries.get_mut(id).set(Flag::Destaging);
         self.jobs.get_mut(job).entries.push(id);
     }
 
@@ -364,16 +364,17 @@ impl Cache {
     /// capacity afterwards; the next insertion evicts as many more.
     pub(super) fn put_back(&mut self, id: u32, error: IoError, ctx: &mut Context<'_>) {
         self.destages.failure = Some(error);
-        let newest = self.entries.find(self.entries.get(id).lba);
+        let newest = self.entries.find(self.entries.get(id).lba());
         assert_eq!(newest, Some(id), "a superseded block was put back");
+        let has_slot = self.entries.slot(id) != NONE;
         let entry = self.entries.get_mut(id);
-        assert!(entry.is(Flag::Leaving) && entry.slot != NONE, "a block without data was put back");
+        assert!(entry.is(Flag::Leaving) && has_slot, "a block without data was put back");
         entry.clear(Flag::Leaving);
         entry.set(Flag::Cached);
         entry.set(Flag::Dirty);
         self.replacement.cached_blocks += 1;
         self.replacement.dirty_blocks += 1;
-        let (lba, mut events) = (entry.lba, PolicyEvents::default());
+        let (lba, mut events) = (entry.lba(), PolicyEvents::default());
         self.replacement.policy.on_insert(id, lba, AccessKind::Write, &mut events);
         Cache::count_events(&events, ctx);
     }

@@ -1,6 +1,6 @@
 //! What the cache has in hand: jobs, the host requests they belong to, and who waits for what.
 
-use super::entries::{Entry, NONE};
+use super::entries::{Entries, NONE};
 use crate::buffer::BufferSlice;
 use crate::error::IoError;
 use crate::extent::Extent;
@@ -217,39 +217,38 @@ struct Wait {
 }
 
 impl Waits {
-    /// Lets `waiter` wait for an event of `entry`.
-    pub fn add(&mut self, entry: &mut Entry, event: Event, waiter: Waiter) {
+    /// Lets `waiter` wait for an event of an entry.
+    pub fn add(&mut self, entries: &mut Entries, id: u32, event: Event, waiter: Waiter) {
         let node = self.nodes.add(Wait { event, waiter, next: NONE });
-        if entry.waits == NONE {
-            entry.waits = node;
-            return;
+        let mut last = entries.waits(id);
+        if last == NONE {
+            return entries.set_waits(id, node);
         }
-        let mut last = entry.waits;
         while self.nodes[last].next != NONE {
             last = self.nodes[last].next;
         }
         self.nodes[last].next = node;
     }
 
-    /// Those who wait for an event of `entry`.
-    pub fn of(&self, entry: &Entry, event: Event) -> impl Iterator<Item = Waiter> + '_ {
+    /// Those who wait for an event of an entry, `first` the first of the waits for it.
+    pub fn of(&self, first: u32, event: Event) -> impl Iterator<Item = Waiter> + '_ {
         let node = |index: u32| (index != NONE).then(|| &self.nodes[index]);
-        core::iter::successors(node(entry.waits), move |wait| node(wait.next))
+        core::iter::successors(node(first), move |wait| node(wait.next))
             .filter(move |wait| wait.event == event)
             .map(|wait| wait.waiter)
     }
 
-    /// Takes those who wait for an event of `entry` off its list and appends them to `out`.
-    pub fn take(&mut self, entry: &mut Entry, event: Event, out: &mut Vec<Waiter>) {
+    /// Takes those who wait for an event of an entry off its list and appends them to `out`.
+    pub fn take(&mut self, entries: &mut Entries, id: u32, event: Event, out: &mut Vec<Waiter>) {
         let mut previous = NONE;
-        let mut at = entry.waits;
+        let mut at = entries.waits(id);
         while at != NONE {
             let wait = self.nodes[at];
             if wait.event == event {
                 out.push(wait.waiter);
                 self.nodes.remove(at);
                 match previous {
-                    NONE => entry.waits = wait.next,
+                    NONE => entries.set_waits(id, wait.next),
                     _ => self.nodes[previous].next = wait.next,
                 }
             } else {

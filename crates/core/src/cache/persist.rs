@@ -20,8 +20,8 @@ impl Cache {
         let mut numbers = vec![0; self.entries.high_water() as usize];
         for (number, (id, entry)) in (0..).zip(self.entries.cached()) {
             numbers[id as usize] = number;
-            state.put_u64(entry.lba.0 << 1 | u64::from(entry.is(Flag::Dirty)));
-            state.put_u64(u64::from(entry.slot));
+            state.put_u64(entry.lba().0 << 1 | u64::from(entry.is(Flag::Dirty)));
+            state.put_u64(u64::from(self.entries.slot(id)));
         }
         self.replacement.policy.save(&numbers, state);
     }
@@ -54,8 +54,8 @@ impl Cache {
                 )));
             }
             let id = self.entries.insert(lba);
+            self.entries.replace_slot(id, slot as u32);
             let entry = self.entries.get_mut(id);
-            entry.slot = slot as u32;
             entry.set(Flag::HoldsData);
             if dirty {
                 entry.set(Flag::Dirty);
@@ -140,8 +140,8 @@ mod tests {
         let mut events = PolicyEvents::default();
         for (slot, lba) in [40, 3, 17, 99, 0, 41].map(Lba).into_iter().enumerate() {
             let id = cache.entries.insert(lba);
+            cache.entries.replace_slot(id, slot as u32);
             let entry = cache.entries.get_mut(id);
-            entry.slot = slot as u32;
             entry.set(Flag::HoldsData);
             let kind = match slot % 3 {
                 0 => AccessKind::Read,

@@ -149,8 +149,9 @@ pub(super) struct Pore {
     cached_blocks: u64,
     blocks: Vec<Block>,
     all: LruList,
-    /// The clean blocks and those in open zones, in the order of `all`.
-    evictable: LruList,
+    /// The block from which on one that may leave is looked for: those used longer ago must stay until the next
+    /// division, or until they are used. None where all must.
+    search_from: Option<u32>,
     #[saved(keep)]
     map: Zones,
     zones: Vec<Zone>,
@@ -204,7 +205,7 @@ impl Pore {
             cached_blocks: 0,
             blocks: Vec::new(),
             all: LruList::new(),
-            evictable: LruList::new(),
+            search_from: None,
             zones: vec![Zone { open: true, ..Zone::default() }; zones],
             map,
             candidates: Vec::new(),
@@ -228,12 +229,38 @@ impl Pore {
         self.blocks[entry as usize] = block;
         self.cached_blocks += 1;
         self.all.push_newest(entry);
-        if self.is_evictable(block) {
-            self.evictable.push_newest(entry);
-        }
+        self.search_from.get_or_insert(entry);
         if let (Some(batches), true) = (&mut self.batches, dirty) {
             batches.push_newest(block.zone(), entry);
         }
+    }
+
+    /// Makes a block the most recently used.
+    #[inline]
+    fn touch(&mut self, entry: u32) {
+        self.search_behind(entry);
+        self.all.touch(entry);
+        self.search_from.get_or_insert(entry);
+    }
+
+    /// A block is about to leave its place in the order: the search begins behind it.
+    #[inline]
+    fn search_behind(&mut self, entry: u32) {
+        if self.search_from == Some(entry) {
+            self.search_from = self.all.next_newer(entry);
+        }
+    }
+
+    /// The least recently used block that may leave. What is passed over is not looked at again before it is used, or
+    /// the zones are divided anew: nothing else lets it leave.
+    #[inline]
+    fn oldest_evictable(&mut self) -> Option<u32> {
+        while let Some(entry) = self.search_from
+            && !self.is_evictable(self.blocks[entry as usize])
+        {
+            self.search_from = self.all.next_newer(entry);
+        }
+        self.search_from
     }
 
     #[inline]
@@ -270,7 +297,7 @@ impl Pore {
             zone.open = true;
             dirty += u64::from(zone.dirty);
         }
-        self.rebuild_evictable();
+        self.search_from = self.all.oldest();
     }
 
     /// Closes every zone and forgets its sums.
@@ -284,10 +311,12 @@ impl Pore {
         }
     }
 
-    /// Collects the zones with a dirty block, the one to open first in front.
+    /// Collects the zones with a dirty block, the one to open first in front. A window that ends with the period
+    /// begins anew.
     fn rank_zones(&mut self) {
+        let new_period = self.settings.popularity_window == PopularityWindow::Period;
         // In the order of entry numbers, which is the order of memory: sums need no other.
-        for block in &self.blocks {
+        for block in &mut self.blocks {
             if block.zone_and_flags & (CACHED | DIRTY) == CACHED | DIRTY {
                 let zone = &mut self.zones[block.zone()];
                 if zone.dirty == 0 {
@@ -295,6 +324,9 @@ impl Pore {
                 }
                 zone.dirty += 1;
                 zone.accesses += u64::from(block.accesses) + self.settings.access_floor;
+            }
+            if new_period {
+                block.accesses = 0;
             }
         }
         let (zones, map, open_zones) = (&self.zones, &self.map, self.settings.open_zones);
@@ -310,22 +342,6 @@ impl Pore {
             };
             key(*a).compare(open_zones, &key(*b)).then(a.cmp(b))
         });
-    }
-
-    fn rebuild_evictable(&mut self) {
-        self.evictable.clear();
-        let new_period = self.settings.popularity_window == PopularityWindow::Period;
-        let mut at = self.all.oldest();
-        while let Some(entry) = at {
-            let block = &mut self.blocks[entry as usize];
-            if new_period {
-                block.accesses = 0;
-            }
-            if !block.is_dirty() || self.zones[block.zone()].open {
-                self.evictable.push_newest(entry);
-            }
-            at = self.all.next_newer(entry);
-        }
     }
 }
 
@@ -344,7 +360,7 @@ impl EvictionPolicy for Pore {
         let block = &mut self.blocks[entry as usize];
         block.accesses = block.accesses.saturating_add(1);
         let before = *block;
-        self.all.touch(entry);
+        self.touch(entry);
         if let Some(batches) = &mut self.batches {
             match (before.is_dirty(), kind) {
                 (true, _) => batches.touch(before.zone(), entry),
@@ -353,27 +369,19 @@ impl EvictionPolicy for Pore {
             }
         }
         if kind == AccessKind::Write && !before.is_dirty() {
-            block.zone_and_flags |= DIRTY;
-            let after = *block;
-            if self.is_evictable(after) {
-                self.evictable.touch(entry);
-            } else {
-                self.evictable.remove(entry);
-            }
+            self.blocks[entry as usize].zone_and_flags |= DIRTY;
             self.count(PeriodCounter::DirtyInsert);
             self.divide_if_due(events);
-        } else if self.is_evictable(before) {
-            self.evictable.touch(entry);
         }
     }
 
     fn victims(&mut self, victims: &mut Vec<u32>, events: &mut PolicyEvents) {
-        let oldest = self.evictable.oldest().unwrap_or_else(|| {
+        let oldest = self.oldest_evictable().unwrap_or_else(|| {
             // Every cached block is dirty and in a forbidden zone. The victim comes from a zone
             // that was closed, which a division opens: a period is at least one block long.
             events.count(PORE.counters, FORCED_EVICTIONS);
             self.divide(events);
-            self.evictable.oldest().expect("a division opens a zone that holds a dirty block")
+            self.oldest_evictable().expect("a division opens a zone that holds a dirty block")
         });
         let block = self.blocks[oldest as usize];
         let from = victims.len();
@@ -394,12 +402,10 @@ impl EvictionPolicy for Pore {
 
     fn on_remove(&mut self, entry: u32) {
         let block = self.blocks[entry as usize];
-        if self.is_evictable(block) {
-            self.evictable.remove(entry);
-        }
         if let (Some(batches), true) = (&mut self.batches, block.is_dirty()) {
             batches.remove(block.zone(), entry);
         }
+        self.search_behind(entry);
         self.all.remove(entry);
         self.blocks[entry as usize].zone_and_flags = 0;
         self.cached_blocks -= 1;

@@ -16,8 +16,7 @@ impl Cache {
     pub(super) fn block_on(&mut self, job: u32, entry: u32, event: Event) {
         self.jobs.get_mut(job).blocked += 1;
         self.note_wait(event);
-        let entry = self.entries.get_mut(entry);
-        self.waits.add(entry, event, Waiter::Job(job));
+        self.waits.add(&mut self.entries, entry, event, Waiter::Job(job));
     }
 
     /// One thing less for a job to wait for; after the last one it starts.
@@ -40,7 +39,7 @@ impl Cache {
         error: Option<IoError>,
         ctx: &mut Context<'_>,
     ) {
-        if self.entries.get(entry).waits != NONE {
+        if self.entries.waits(entry) != NONE {
             self.notify_waiting(entry, event, error, ctx);
         }
     }
@@ -53,7 +52,7 @@ impl Cache {
         ctx: &mut Context<'_>,
     ) {
         let mut woken = core::mem::take(&mut self.waits.woken);
-        self.waits.take(self.entries.get_mut(entry), event, &mut woken);
+        self.waits.take(&mut self.entries, entry, event, &mut woken);
         for waiter in woken.drain(..) {
             match waiter {
                 Waiter::Job(job) => {
@@ -154,7 +153,7 @@ impl Cache {
                 first += 1;
                 continue;
             }
-            let slot = self.entries.get(entries[first]).slot;
+            let slot = self.entries.slot(entries[first]);
             let part = buffer.part(first as u64, length as u64);
             let extent = self.slots.place(slot, length as u64);
             self.issue(id, Cache::FLASH, operation, (extent, part), ctx);
@@ -167,20 +166,21 @@ impl Cache {
 
     /// How many of the first entries have the property and adjoin in flash.
     fn run_in_flash(&self, entries: &[u32], wanted: Option<Flag>) -> usize {
-        let first = u64::from(self.entries.get(entries[0]).slot);
+        let first = u64::from(self.entries.slot(entries[0]));
         let adjoins = |(at, id): &(u64, &u32)| {
             let entry = self.entries.get(**id);
-            wanted.is_none_or(|flag| entry.is(flag)) && u64::from(entry.slot) == first + at
+            wanted.is_none_or(|flag| entry.is(flag))
+                && u64::from(self.entries.slot_of(entry)) == first + at
         };
         (0..).zip(entries).take_while(adjoins).count()
     }
 
     /// How many of the first entries have the property and adjoin below.
     pub(super) fn run_below(&self, entries: &[u32], wanted: Flag) -> usize {
-        let first = self.entries.get(entries[0]).lba;
+        let first = self.entries.get(entries[0]).lba();
         let adjoins = |(at, id): &(u64, &u32)| {
             let entry = self.entries.get(**id);
-            entry.is(wanted) && entry.lba == first + BlockCount(*at)
+            entry.is(wanted) && entry.lba() == first + BlockCount(*at)
         };
         (0..).zip(entries).take_while(adjoins).count()
     }
@@ -273,16 +273,21 @@ impl Cache {
         }
         let entries = self.jobs.take_entries(id);
         for id in &entries {
+            self.entries.end_write(*id);
             let entry = self.entries.get_mut(*id);
-            entry.writes -= 1;
             if error.is_none() {
                 entry.set(Flag::HoldsData);
-            } else if !entry.is(Flag::HoldsData) && entry.writes == 0 && entry.is(Flag::Cached) {
+            } else if !entry.is(Flag::HoldsData)
+                && entry.is(Flag::Cached)
+                && self.entries.writes(*id) == 0
+            {
                 // The slot holds another block's data or none: the copy below is the newest.
                 self.remove_from_map(*id);
             }
-            self.notify(*id, Event::Written, None, ctx);
-            self.check_settled(*id, ctx);
+            if self.entries.waits(*id) != NONE {
+                self.notify_waiting(*id, Event::Written, None, ctx);
+                self.check_settled(*id, ctx);
+            }
             self.unpin(*id, ctx);
         }
         if error.is_some() {
@@ -318,7 +323,7 @@ impl Cache {
             let mut first = 0;
             while first < entries.len() {
                 let length = self.run_below(&entries[first..], Flag::AwaitsData);
-                let lba = self.entries.get(entries[first]).lba;
+                let lba = self.entries.get(entries[first]).lba();
                 let from = data.part(lba.offset_from(extent.start), length as u64);
                 ctx.copy(from, own.part(first as u64, length as u64));
                 first += length;
@@ -347,8 +352,9 @@ impl Cache {
             self.remove_from_map(id);
             self.give_up_slot(id, ctx);
         }
-        let entry = self.entries.get_mut(id);
-        entry.writes -= u8::from(entry.writes > 0);
+        if self.entries.writes(id) > 0 {
+            self.entries.end_write(id);
+        }
         self.check_settled(id, ctx);
         self.unpin(id, ctx);
     }
@@ -382,7 +388,7 @@ impl Cache {
 
     /// Frees the slot of an entry, which goes to the newcomer that has waited longest.
     pub(super) fn release_slot(&mut self, id: u32, ctx: &mut Context<'_>) {
-        let slot = core::mem::replace(&mut self.entries.get_mut(id).slot, NONE);
+        let slot = self.entries.replace_slot(id, NONE);
         if slot == NONE {
             return;
         }
@@ -398,9 +404,8 @@ impl Cache {
         {
             match waiter {
                 SlotWaiter::Entry(newcomer) => {
-                    let entry = self.entries.get_mut(newcomer);
-                    entry.slot = slot;
-                    entry.clear(Flag::AwaitsSlot);
+                    self.entries.replace_slot(newcomer, slot);
+                    self.entries.get_mut(newcomer).clear(Flag::AwaitsSlot);
                     self.notify(newcomer, Event::Slotted, None, ctx);
                 }
                 SlotWaiter::Job(job) => self.grant_slot(job, slot, ctx),
@@ -409,8 +414,9 @@ impl Cache {
     }
 
     pub(super) fn check_settled(&mut self, id: u32, ctx: &mut Context<'_>) {
-        let entry = self.entries.get(id);
-        if entry.waits != NONE && entry.writes == 0 && !entry.is(Flag::HasOlder) {
+        let entries = &self.entries;
+        let is_settled = || entries.writes(id) == 0 && !entries.get(id).is(Flag::HasOlder);
+        if entries.waits(id) != NONE && is_settled() {
             self.notify(id, Event::Settled, None, ctx);
         }
     }
@@ -418,9 +424,8 @@ impl Cache {
     /// A job no longer names an entry.
     #[inline]
     pub(super) fn unpin(&mut self, id: u32, ctx: &mut Context<'_>) {
-        let entry = self.entries.get_mut(id);
-        entry.pins -= 1;
-        if entry.is(Flag::Leaving) {
+        self.entries.unpin(id);
+        if self.entries.get(id).is(Flag::Leaving) {
             self.retire(id, ctx);
         }
     }
@@ -429,7 +434,7 @@ impl Cache {
     /// no older version of its block is left either.
     pub(super) fn retire(&mut self, id: u32, ctx: &mut Context<'_>) {
         let entry = self.entries.get(id);
-        if !entry.is(Flag::Leaving) || entry.pins > 0 || entry.is(Flag::Destaging) {
+        if !entry.is(Flag::Leaving) || self.entries.pins(id) > 0 || entry.is(Flag::Destaging) {
             return;
         }
         self.release_slot(id, ctx);

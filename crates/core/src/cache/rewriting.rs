@@ -163,7 +163,7 @@ impl Cache {
     /// that continue it go home anyhow and do not count.
     pub(super) fn zone_to_rewrite(&self, victims: &[u32]) -> Option<Rewrite> {
         let books = self.rewriting.books.as_ref()?;
-        let lba = |entry: Option<&u32>| entry.map(|entry| self.entries.get(*entry).lba);
+        let lba = |entry: Option<&u32>| entry.map(|entry| self.entries.get(*entry).lba());
         let (first, last) = (lba(victims.first())?, lba(victims.last())?);
         let zone = books.zone_with_pointer(first)?;
         let continuing = match books.continues(first) {
@@ -193,7 +193,7 @@ impl Cache {
     /// True when so many blocks will have slots, once the rewrites under way have ended. A recovery, or
     /// a rewrite that has failed, leaves blocks in the cache that hold such slots.
     fn has_staging_for(&self, blocks: u64) -> bool {
-        let slots = self.entries.cached().map(|(_, entry)| entry.slot);
+        let slots = self.entries.cached().map(|(id, _)| self.entries.slot(id));
         let held = slots.filter(|slot| self.slots.is_staging(*slot)).count();
         blocks + held as u64 <= u64::from(self.slots.staging())
     }
@@ -233,8 +233,8 @@ impl Cache {
                     dirty += 1;
                     self.remove_from_map(id);
                     self.add_to_destage(destage, id);
-                    let entry = self.entries.get(id);
-                    if entry.writes > 0 || entry.is(Flag::HasOlder) {
+                    let has_older = self.entries.get(id).is(Flag::HasOlder);
+                    if self.entries.writes(id) > 0 || has_older {
                         self.block_on(reset, id, Event::Settled);
                     }
                 }
@@ -255,18 +255,17 @@ impl Cache {
     fn fetch_block(&mut self, lba: Lba, fetch: u32) -> u32 {
         let id = self.add_entry(lba);
         let slot = self.slots.hold_staging();
+        self.entries.pin_to_write(id);
+        if let Some(slot) = slot {
+            self.entries.replace_slot(id, slot);
+        }
         let entry = self.entries.get_mut(id);
         entry.clear(Flag::Cached);
         entry.set(Flag::Leaving);
         entry.set(Flag::AwaitsData);
-        entry.writes = 1;
-        entry.pins = 1;
-        match slot {
-            Some(slot) => entry.slot = slot,
-            None => {
-                entry.set(Flag::AwaitsSlot);
-                self.slots.wait_for_staging(id);
-            }
+        if slot.is_none() {
+            entry.set(Flag::AwaitsSlot);
+            self.slots.wait_for_staging(id);
         }
         let has_older = entry.is(Flag::HasOlder);
         let fetch = match fetch {
@@ -310,8 +309,7 @@ impl Cache {
     /// As [`block_on`](Self::block_on), but nothing below is hurried for it.
     fn wait_until_settled(&mut self, job: u32, entry: u32) {
         self.jobs.get_mut(job).blocked += 1;
-        let entry = self.entries.get_mut(entry);
-        self.waits.add(entry, Event::Settled, Waiter::Job(job));
+        self.waits.add(&mut self.entries, entry, Event::Settled, Waiter::Job(job));
     }
 
     /// Nothing holds a fetch up.
@@ -341,7 +339,7 @@ impl Cache {
         if is_recorded {
             let write = self.host_writes.fresh(id);
             write.begin();
-            write.slots.extend(entries.iter().map(|entry| self.entries.get(*entry).slot));
+            write.slots.extend(entries.iter().map(|entry| self.entries.slot(*entry)));
         }
         self.jobs.get_mut(id).entries = entries;
         if is_recorded {

@@ -3,6 +3,7 @@
 use super::brought::BroughtPolicy;
 use super::durable::codec::checkpoint_blocks;
 use super::durable::intent::INTENT_PAGES;
+use super::entries::ADDRESSES;
 use super::plain::PlainPolicy;
 use super::pore::PoreSettings;
 use super::ride::RideSettings;
@@ -288,6 +289,12 @@ impl CacheSettings {
                  writes anywhere"
                     .into(),
             );
+        }
+        if backing.blocks.0 > ADDRESSES {
+            return error(format!(
+                "a cache over a device of {} blocks; accepted: up to {ADDRESSES}",
+                backing.blocks.0
+            ));
         }
         if capacity == 0 {
             return error("capacity_blocks is 0: a cache holds at least 1 block".into());

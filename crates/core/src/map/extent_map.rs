@@ -1,17 +1,16 @@
 //! Where runs of blocks are.
 
+use super::runs::{ADDRESSES, RUN_BLOCKS_MAX, Run, Runs};
 use crate::extent::Extent;
 use crate::saved::SavedValue;
 use crate::units::{BlockCount, Lba};
-use alloc::collections::BTreeMap;
 
 /// A map from blocks to positions in which runs of adjoining blocks at adjoining positions take
 /// one entry. Entries are never joined: one insertion is one entry until something overwrites a
-/// part of it, which is how drives count them.
+/// part of it, which is how drives count them. Only one of more than 64 GiB is several.
 #[derive(Clone, Debug, Default, SavedValue)]
 pub struct ExtentMap {
-    /// First block of a run to its length and the position of that first block.
-    runs: BTreeMap<u64, (u64, u64)>,
+    runs: Runs,
     mapped_blocks: u64,
 }
 
@@ -25,6 +24,11 @@ pub struct Piece {
 }
 
 impl Piece {
+    #[inline]
+    fn of(run: Run) -> Piece {
+        Piece { extent: Extent::new(run.start, run.blocks), position: run.position }
+    }
+
     /// The part of the piece inside `bounds`.
     pub(crate) fn clip(self, bounds: Extent) -> Option<Piece> {
         let extent = self.extent.intersection(bounds)?;
@@ -34,6 +38,9 @@ impl Piece {
 }
 
 impl ExtentMap {
+    /// The first address, and the first position, that a run cannot have (16 EiB).
+    pub const ADDRESSES: u64 = ADDRESSES;
+
     /// An empty map.
     pub fn new() -> ExtentMap {
         ExtentMap::default()
@@ -42,7 +49,7 @@ impl ExtentMap {
     /// Entries in the map.
     #[inline]
     pub fn entries(&self) -> u64 {
-        self.runs.len() as u64
+        self.runs.len()
     }
 
     /// Blocks that have a position.
@@ -71,17 +78,24 @@ impl ExtentMap {
         }
         // The last run that begins before the end of the extent is the only one to look at when
         // nothing is replaced, or exactly one entry: the common cases.
-        if let Some((start, run)) = self.runs.range_mut(..extent.end().0).next_back()
-            && start + run.0 > extent.start.0
+        if let Some(last) = self.runs.last_before_mut(extent.end().0)
+            && let old = Piece::of(last.run())
+            && old.extent.end() > extent.start
         {
-            if *start == extent.start.0 && run.0 == extent.blocks.0 {
-                let old = core::mem::replace(&mut run.1, position);
-                removed(Piece { extent, position: old });
+            if old.extent == extent {
+                last.set_position(position);
+                removed(old);
                 return extent.blocks;
             }
             replaced = self.remove(extent, removed);
         }
-        self.runs.insert(extent.start.0, (extent.blocks.0, position));
+        let mut done = 0;
+        while done < extent.blocks.0 {
+            let blocks = (extent.blocks.0 - done).min(RUN_BLOCKS_MAX);
+            let (start, position) = (extent.start.0 + done, position + done);
+            self.runs.insert(Run { start, blocks, position });
+            done += blocks;
+        }
         self.mapped_blocks += extent.blocks.0;
         replaced
     }
@@ -93,19 +107,22 @@ impl ExtentMap {
         let mut end = extent.end().0;
         // Runs share no block, so none is left once one has reached down to the start.
         while extent.start.0 < end
-            && let Some((start, (blocks, position))) =
-                self.runs.range(..end).next_back().map(|(s, run)| (*s, *run))
-            && start + blocks > extent.start.0
+            && let Some(run) = self.runs.last_before(end)
+            && run.start + run.blocks > extent.start.0
         {
-            let whole = Piece { extent: Extent::new(start, blocks), position };
+            let whole = Piece::of(run);
             let piece = whole.clip(extent).expect("a run that overlaps");
-            self.runs.remove(&start);
-            if start < piece.extent.start.0 {
-                self.runs.insert(start, (piece.extent.start.0 - start, position));
+            self.runs.remove(run.start);
+            if run.start < piece.extent.start.0 {
+                self.runs.insert(Run { blocks: piece.extent.start.0 - run.start, ..run });
             }
             if piece.extent.end() < whole.extent.end() {
-                let skipped = piece.extent.end().0 - start;
-                self.runs.insert(piece.extent.end().0, (blocks - skipped, position + skipped));
+                let skipped = piece.extent.end().0 - run.start;
+                self.runs.insert(Run {
+                    start: piece.extent.end().0,
+                    blocks: run.blocks - skipped,
+                    position: run.position + skipped,
+                });
             }
             count += piece.extent.blocks.0;
             self.mapped_blocks -= piece.extent.blocks.0;
@@ -118,26 +135,38 @@ impl ExtentMap {
     /// The position of one block.
     #[inline]
     pub fn get(&self, lba: Lba) -> Option<u64> {
-        let (start, (blocks, position)) = self.runs.range(..=lba.0).next_back()?;
-        let offset = lba.0 - start;
-        (offset < *blocks).then(|| position + offset)
+        let run = self.runs.last_before(lba.0.saturating_add(1))?;
+        let offset = lba.0 - run.start;
+        (offset < run.blocks).then(|| run.position + offset)
     }
 
     /// The mapped pieces of `extent` in address order, cut to it.
     pub fn pieces(&self, extent: Extent) -> impl Iterator<Item = Piece> + '_ {
-        let first = self.runs.range(..extent.start.0).next_back();
-        let rest = self.runs.range(extent.start.0..extent.end().0);
-        first.into_iter().chain(rest).filter_map(move |(start, (blocks, position))| {
-            Piece { extent: Extent::new(*start, *blocks), position: *position }.clip(extent)
-        })
+        let runs = self.runs.from(extent.start.0).take_while(move |run| run.start < extent.end().0);
+        runs.filter_map(move |run| Piece::of(run).clip(extent))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeMap;
     use alloc::vec::Vec;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_run_that_is_longer_than_an_entry_is_found_as_a_whole() {
+        let (mut map, long) = (ExtentMap::new(), 2 * RUN_BLOCKS_MAX + 5);
+        assert_eq!(map.insert(Extent::new(7, long), 100), BlockCount::ZERO);
+        assert_eq!((map.entries(), map.mapped_blocks()), (3, BlockCount(long)));
+        for at in [0, RUN_BLOCKS_MAX - 1, RUN_BLOCKS_MAX, long - 1] {
+            assert_eq!(map.get(Lba(7 + at)), Some(100 + at));
+        }
+        assert_eq!((map.get(Lba(6)), map.get(Lba(7 + long))), (None, None));
+        assert_eq!(map.insert(Extent::new(7, long), 100), BlockCount(long));
+        assert_eq!(map.remove(Extent::new(9, long), |_| {}), BlockCount(long - 2));
+        assert_eq!((map.entries(), map.get(Lba(8))), (1, Some(101)));
+    }
 
     proptest! {
         /// The map agrees with one entry per block under random insertions and removals.

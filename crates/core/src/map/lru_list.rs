@@ -26,11 +26,6 @@ impl LruList {
         LruList { links: Vec::from([Link { older: ENDS, newer: ENDS }]) }
     }
 
-    /// Takes every entry out.
-    pub fn clear(&mut self) {
-        self.links[0] = Link { older: ENDS, newer: ENDS };
-    }
-
     /// Adds an entry that is not in the list as the most recently used.
     #[inline]
     pub fn push_newest(&mut self, entry: u32) {
@@ -96,7 +91,7 @@ mod tests {
         list.remove(2);
         list.push_newest(1);
         assert_eq!(list.oldest_first().collect::<Vec<_>>(), [0, 4, 1]);
-        list.clear();
+        [0, 4, 1].into_iter().for_each(|entry| list.remove(entry));
         assert_eq!(list.oldest(), None);
     }
 }

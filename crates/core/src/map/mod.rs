@@ -7,6 +7,7 @@ mod extent_map;
 mod extent_set;
 mod lru_list;
 mod lru_lists;
+mod runs;
 mod slab;
 
 pub(crate) use address_map::{AddressMap, address_map};

@@ -67,12 +67,14 @@ pub fn child(what: &str, count: &str) {
 }
 
 fn cache_of(blocks: u64, policy: &str) -> String {
+    let period = if policy == "pore" { "period_blocks = 10000\n" } else { "" };
     format!(
         "name = 'memory'\n\
-         [[node]]\nname = 'disk'\nkind = 'disk'\ndrive = 'st5000as0011'\n\
+         [[node]]\nname = 'smr'\nkind = 'disk'\ndrive = 'st5000as0011'\n\
+         [[node]]\nname = 'disk'\nkind = 'persistent-cache'\nbelow = 'smr'\nbypass = 'off'\n\
          [[node]]\nname = 'ssd'\nkind = 'disk'\ndrive = 'pblaze4'\n\
          [[node]]\nname = 'cache'\nkind = 'write-back-cache'\npolicy = '{policy}'\n\
-         below = {{ flash = 'ssd', backing = 'disk' }}\nperiod_blocks = 10000\n\
+         below = {{ flash = 'ssd', backing = 'disk' }}\n{period}\
          capacity = '{} B'\n",
         blocks * 4096
     )

@@ -31,8 +31,9 @@ impl Cache {
             .entries
             .cached()
             .filter(|(_, entry)| entry.is(Flag::HoldsData))
-            .filter(|(_, entry)| self.table.owner(entry.slot).is_none())
-            .map(|(_, entry)| (entry.slot, self.table.checksum(entry.slot)))
+            .map(|(id, _)| self.entries.slot(id))
+            .filter(|slot| self.table.owner(*slot).is_none())
+            .map(|slot| (slot, self.table.checksum(slot)))
             .collect();
         let place = self.ledger.checkpoint_blocks();
         if JournalSettings::checkpoint_blocks_for(checkpoint.bytes()) > place {

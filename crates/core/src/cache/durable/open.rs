@@ -218,8 +218,8 @@ impl Cache {
         let mut used = alloc::vec![false; self.slots.total() as usize];
         for (lba, slot) in blocks {
             let id = self.entries.insert(Lba(lba));
+            self.entries.replace_slot(id, slot);
             let entry = self.entries.get_mut(id);
-            entry.slot = slot;
             entry.set(Flag::HoldsData);
             entry.set(Flag::Dirty);
             used[slot as usize] = true;
@@ -250,7 +250,7 @@ impl Cache {
         }
         for mapping in &checkpoint.mappings {
             let entry = self.entries.find(Lba(mapping.lba));
-            let slot = entry.map(|entry| self.entries.get(entry).slot);
+            let slot = entry.map(|entry| self.entries.slot(entry));
             if slot != Some(mapping.slot) {
                 let detail = alloc::format!(
                     "{:?} lies in slot {}, and the cache does not know it there",

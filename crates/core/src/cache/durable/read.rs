@@ -15,7 +15,7 @@ impl Cache {
         let job = self.jobs.get(id);
         let checksums = self.ledger.checksums_of(job.buffer, ctx);
         for (entry, checksum) in job.entries.iter().zip(checksums) {
-            let slot = self.entries.get(*entry).slot;
+            let slot = self.entries.slot(*entry);
             if slot != NONE {
                 self.table.set_checksum(slot, *checksum);
             }
@@ -56,11 +56,11 @@ impl Cache {
         let job = self.jobs.get(id);
         let checksums = self.ledger.checksums_of(job.buffer, ctx);
         let changed = |(entry, found): &(&u32, &u32)| {
-            let entry = self.entries.get(**entry);
-            let dirty = self.table.owner(entry.slot) == Some(entry.lba);
+            let (entry, slot) = (self.entries.get(**entry), self.entries.slot(**entry));
+            let dirty = self.table.owner(slot) == Some(entry.lba());
             entry.is(Flag::HoldsData)
                 && (dirty || !dirty_only)
-                && self.table.checksum(entry.slot) != **found
+                && self.table.checksum(slot) != **found
         };
         job.entries.iter().zip(checksums).filter(changed).count()
     }
@@ -75,8 +75,8 @@ impl Cache {
         let entries = self.jobs.take_entries(id);
         let mut issued = 0;
         for (at, entry) in entries.iter().enumerate() {
-            let slot = self.entries.get(*entry).slot;
-            let lba = self.entries.get(*entry).lba;
+            let slot = self.entries.slot(*entry);
+            let lba = self.entries.get(*entry).lba();
             let wanted = self.table.checksum(slot);
             let part = buffer.part(at as u64, 1);
             if failed.is_none() && self.ledger.checksums_of(part, ctx) == [wanted] {

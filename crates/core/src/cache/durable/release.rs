@@ -28,8 +28,8 @@ impl Cache {
     pub(in crate::cache) fn await_durable_copy(&mut self, id: u32, ctx: &mut Context<'_>) -> bool {
         let durable_before = self.ledger.durable_before();
         let is_unsure = |entry: &u32| {
-            let entry = self.entries.get(*entry);
-            entry.is(Flag::HoldsData) && !self.table.is_durable(entry.slot, durable_before)
+            self.entries.get(*entry).is(Flag::HoldsData)
+                && !self.table.is_durable(self.entries.slot(*entry), durable_before)
         };
         self.jobs.get(id).entries.iter().any(is_unsure)
             && self.ledger.answer_when_flushed(Cache::FLASH, id, ctx) == When::Later
@@ -146,7 +146,7 @@ impl Cache {
             let mut slots = Vec::new();
             while next < entries.len() && slots.len() < codec::FREE_SLOTS_MAX {
                 if self.is_mapped(entries[next]) {
-                    slots.push(self.entries.get(entries[next]).slot);
+                    slots.push(self.entries.slot(entries[next]));
                 }
                 next += 1;
             }
@@ -181,8 +181,8 @@ impl Cache {
 
     /// True when the entry's slot is the newest durable or soon durable place of its block.
     pub(super) fn is_mapped(&self, entry: u32) -> bool {
-        let entry = self.entries.get(entry);
-        self.table.owner(entry.slot) == Some(entry.lba)
+        let lba = self.entries.get(entry).lba();
+        self.table.owner(self.entries.slot(entry)) == Some(lba)
     }
 
     /// Flushes the ports for the host, the backing where it must be. Where the ledger has nothing to flush, the flush is passed

@@ -29,7 +29,7 @@ impl Cache {
         wish: Option<Wish>,
     ) -> Option<u32> {
         let slot = match wish {
-            None => Some(self.entries.get(entry).slot),
+            None => Some(self.entries.slot(entry)),
             Some(wish) => self.slots.take(wish),
         };
         let is_first = self.jobs.get(id).entries.is_empty();
@@ -60,7 +60,7 @@ impl Cache {
         assert_eq!(write.slots.len(), job.entries.len(), "a slot for each block");
         for (slot, entry) in write.slots.iter_mut().zip(&job.entries) {
             if *slot == NONE {
-                *slot = self.entries.get(*entry).slot;
+                *slot = self.entries.slot(*entry);
             }
         }
         write.ask_for_turn();
@@ -175,7 +175,7 @@ impl Cache {
                 }
             }
             let run = first..first + blocks;
-            let lba = self.entries.get(entries[first]).lba.0;
+            let lba = self.entries.get(entries[first]).lba().0;
             let blocks = run.len() as u64;
             let data = WrittenData {
                 place: self.slots.place(slots[first], blocks),
@@ -203,7 +203,7 @@ impl Cache {
     /// How many of the first entries have no newer version that a record has mapped. What was fetched for a
     /// rewrite may be overtaken so: the host does not wait for it.
     fn not_overtaken(&self, entries: &[u32]) -> usize {
-        let lba = |entry: &u32| self.entries.get(*entry).lba;
+        let lba = |entry: &u32| self.entries.get(*entry).lba();
         entries.iter().take_while(|entry| !self.table.has_block(lba(entry))).count()
     }
 
@@ -211,10 +211,10 @@ impl Cache {
     /// recovery must find.
     fn keep_unrecorded(&mut self, entry: u32, data: BufferSlice, ctx: &mut Context<'_>) {
         let checksum = self.ledger.checksums_of(data, ctx)[0];
+        self.table.set_checksum(self.entries.slot(entry), checksum);
         let entry = self.entries.get_mut(entry);
         entry.set(Flag::HoldsData);
-        self.table.set_checksum(entry.slot, checksum);
-        self.intent.remove_users(Extent::new(entry.lba.0, 1));
+        self.intent.remove_users(Extent::new(entry.lba().0, 1));
     }
 
     /// An entry's data is in its new slot, and a record at `place` says so.
@@ -226,9 +226,8 @@ impl Cache {
                 self.table.forget_place(superseded);
             }
         }
-        let entry = self.entries.get_mut(entry);
-        entry.set(Flag::HoldsData);
-        let old = mem::replace(&mut entry.slot, mapping.slot);
+        self.entries.get_mut(entry).set(Flag::HoldsData);
+        let old = self.entries.replace_slot(entry, mapping.slot);
         if old != mapping.slot {
             self.give_back_slot(old, ctx);
         }
@@ -247,7 +246,7 @@ impl Cache {
         }
         for (at, slot) in slots.iter().enumerate().skip(next) {
             let entry = self.jobs.get(id).entries[at];
-            if *slot != NONE && self.entries.get(entry).slot != *slot {
+            if *slot != NONE && self.entries.slot(entry) != *slot {
                 self.give_back_slot(*slot, ctx);
             }
         }

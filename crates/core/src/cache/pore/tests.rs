@@ -170,6 +170,15 @@ fn a_setting_out_of_range_is_refused() {
     );
 }
 
+/// The block that should leave first: of those that are clean or in an open zone, the one used longest ago.
+fn first_to_leave(pore: &Pore, order: &[u32]) -> Option<u32> {
+    let may_leave = |entry: &&u32| {
+        let block = pore.blocks[**entry as usize];
+        !block.is_dirty() || pore.zones[block.zone()].open
+    };
+    order.iter().find(may_leave).copied()
+}
+
 /// What a policy writes down, and which blocks are dirty. Entries keep their numbers: the cache is
 /// full.
 fn saved(pore: &Pore, cached: &[Option<Lba>]) -> (Vec<u8>, Vec<bool>) {
@@ -200,7 +209,8 @@ fn restored_victims(
 
 proptest! {
     /// The open zones hold a period's worth of dirty blocks, and no dirty block of a forbidden
-    /// zone is a victim unless the eviction is counted as forced.
+    /// zone is a victim unless the eviction is counted as forced. The first victim is the block used longest ago that
+    /// may leave.
     #[test]
     fn victims_are_clean_or_in_an_open_zone(
         steps in prop::collection::vec((0u64..60, any::<bool>()), 1..400),
@@ -214,18 +224,24 @@ proptest! {
         let settings = PoreSettings { zones, batch, ..settings(scheme, period) };
         let mut pore = with(settings, capacity);
         let mut cached: Vec<Option<Lba>> = vec![None; capacity as usize];
+        let mut order: Vec<u32> = Vec::new();
         for (lba, write) in steps {
             let lba = Lba(lba);
             let kind = if write { AccessKind::Write } else { AccessKind::Read };
             let mut events = PolicyEvents::default();
             if let Some(entry) = cached.iter().position(|c| *c == Some(lba)) {
                 pore.on_access(entry as u32, kind, &mut events);
+                order.retain(|other| *other != entry as u32);
+                order.push(entry as u32);
             } else {
                 if !cached.contains(&None) {
                     let before = open(&pore);
                     let saved = saved(&pore, &cached);
                     let mut victims = Vec::new();
+                    let expected = first_to_leave(&pore, &order);
                     pore.victims(&mut victims, &mut events);
+                    let expected = expected.or_else(|| first_to_leave(&pore, &order));
+                    prop_assert_eq!(victims.first().copied(), expected);
                     prop_assert!(!victims.is_empty() && victims.len() as u64 <= batch);
                     let first = pore.blocks[victims[0] as usize];
                     prop_assert!(first.is_dirty() || victims.len() == 1);
@@ -238,12 +254,14 @@ proptest! {
                         let block = pore.blocks[victim as usize];
                         prop_assert_eq!((block.is_dirty(), block.zone()), (first.is_dirty(), first.zone()));
                         pore.on_remove(victim);
+                        order.retain(|other| *other != victim);
                         cached[victim as usize] = None;
                     }
                 }
                 let entry = cached.iter().position(Option::is_none).expect("room");
                 cached[entry] = Some(lba);
                 pore.on_insert(entry as u32, lba, kind, &mut events);
+                order.push(entry as u32);
             }
             if events.amount(Counter::RegionDivisions) > 0 && events.amount(Counter::ForcedEvictions) == 0 {
                 let dirty = |zone: &Zone| u64::from(zone.dirty);

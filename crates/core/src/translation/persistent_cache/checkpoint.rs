@@ -11,7 +11,7 @@ use super::table::Table;
 use crate::crc;
 use crate::extent::Extent;
 use crate::lifecycle::OpenError;
-use crate::map::{BandId, ExtentSet};
+use crate::map::{BandId, ExtentMap, ExtentSet};
 use crate::state::{StateError, StateReader, StateWriter};
 use alloc::vec::Vec;
 
@@ -154,7 +154,8 @@ fn take_log(
     let capacity = shape.settings.log_blocks.0;
     let mut take = || state.take_u64().map_err(too_short);
     let (head, tail, entries) = (take()?, take()?, take()?);
-    if tail.checked_sub(head).is_none_or(|used| used > capacity) {
+    let is_unheard_of = tail >= ExtentMap::ADDRESSES / 2;
+    if is_unheard_of || tail.checked_sub(head).is_none_or(|used| used > capacity) {
         return Err(damaged("the log ends before it begins, or is too long"));
     }
     let mut log = LogReplay::new(capacity, head);

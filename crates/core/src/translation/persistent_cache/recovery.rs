@@ -14,7 +14,7 @@ use crate::durability::{Recovery, Replayed};
 use crate::extent::Extent;
 use crate::layer::Context;
 use crate::lifecycle::OpenError;
-use crate::map::BandId;
+use crate::map::{BandId, ExtentMap};
 use crate::planted::PlantedBug;
 use crate::units::Lba;
 use alloc::vec::Vec;
@@ -161,7 +161,7 @@ impl<'a> Recovering<'a> {
                 let slot = self.shape.slot(position);
                 in_bands(lba, blocks)
                     && slot + blocks <= self.shape.settings.log_blocks.0
-                    && position < u64::MAX / 2
+                    && position < ExtentMap::ADDRESSES / 2
                     && record.data == Some(self.shape.log_area(position, blocks).extent)
             }
             Entry::Zero(extent) | Entry::Lost(extent) => in_bands(extent.start, extent.blocks.0),

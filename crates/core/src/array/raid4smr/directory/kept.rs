@@ -3,6 +3,7 @@
 use super::{Directory, Place};
 use crate::array::bits::Bits;
 use crate::extent::Extent;
+use crate::map::ExtentMap;
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::collections::BTreeSet;
@@ -46,7 +47,12 @@ impl Directory {
         self.next_place = words.take_u64()?;
         for _ in 0..words.take_u64()? {
             let (start, blocks, first) = (words.take_u64()?, words.take_u64()?, words.take_u64()?);
-            if first.checked_add(blocks).is_none_or(|end| end > places) || blocks == 0 {
+            let reaches_beyond =
+                |first: u64, end| first.checked_add(blocks).is_none_or(|behind| behind > end);
+            if reaches_beyond(first, places)
+                || reaches_beyond(start, ExtentMap::ADDRESSES)
+                || blocks == 0
+            {
                 return Err(other());
             }
             self.places.insert(Extent::new(start, blocks), first);
@@ -91,7 +97,8 @@ impl Directory {
         slot: Option<u64>,
         is_written: bool,
     ) -> Result<(), StateError> {
-        let is_there = place / self.homes / self.band_blocks < self.band_rows.len() as u64
+        let is_there = place < self.places_in_all()
+            && block < ExtentMap::ADDRESSES
             && slot.is_none_or(|slot| slot < self.slots.capacity());
         if !is_there || !self.appends() && place != block {
             return Err(StateError::new("a place or a slot that is not there"));
