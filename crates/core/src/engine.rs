@@ -380,7 +380,8 @@ impl Engine {
                     || is_due(stack.next_wakeup())
                     || is_due(frontend.next_command())
             };
-            if !has_answered && !(progressed && has_more()) {
+            let goes_on = has_answered || progressed && has_more();
+            if !goes_on {
                 return;
             }
         }
