@@ -321,7 +321,7 @@ impl Engine {
     fn run_instant(&mut self, now: Instant, due: &mut Due, frontend: &mut dyn Frontend) {
         let Engine { stack, disks, buffers, in_flight_max } = self;
         for _ in 0..STEPS_PER_INSTANT_MAX {
-            let mut progressed = false;
+            let (mut progressed, mut has_answered) = (false, false);
             while let Some(arrival) = frontend.poll_command(now) {
                 handle_command(stack, disks, now, arrival, buffers);
                 (0..disks.len()).for_each(|disk| due.ask(disk));
@@ -367,13 +367,21 @@ impl Engine {
             }
             while let Some(reply) = stack.poll_command_reply() {
                 frontend.reply_to_command(now, reply);
-                progressed = true;
+                has_answered = true;
             }
             while let Some(completion) = stack.poll_reply() {
                 frontend.reply(now, completion, buffers);
-                progressed = true;
+                has_answered = true;
             }
-            if !progressed {
+            // Most often nobody has more to say, and the next round would find nothing.
+            let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+            let has_more = || {
+                is_due(due.0.earliest())
+                    || is_due(stack.next_wakeup())
+                    || is_due(frontend.next_command())
+            };
+            let goes_on = has_answered || progressed && has_more();
+            if !goes_on {
                 return;
             }
         }

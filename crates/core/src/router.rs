@@ -421,23 +421,43 @@ impl Router {
         self.send(below, Request { id, operation, extent, buffer, cause, has_more })
     }
 
-    /// Hands a registered request to its node. One that could not come up is lost.
+    /// Sends a registered request to its node.
     #[inline]
     pub fn send(&mut self, to: NodeId, request: Request) -> Receiver {
+        match self.hand_over(to, request) {
+            None => Receiver::Disk,
+            Some(message) => {
+                self.messages.push_back(message);
+                Receiver::Layer
+            }
+        }
+    }
+
+    /// Hands a registered request to its node: to a disk at once, and to a layer with the message, which is yet to be
+    /// delivered. A layer that could not come up is lost.
+    #[inline]
+    pub fn hand_over(&mut self, to: NodeId, request: Request) -> Option<Message> {
         match self.nodes[to.0 as usize].disk {
             Some(disk) => {
                 let Request { id, operation, extent, buffer, cause, has_more: _ } = request;
                 self.disk_ops.push_back((disk, DiskOp { id, operation, extent, buffer, cause }));
-                return Receiver::Disk;
+                None
             }
-            None if self.is_absent(to) => self.finish(request.id, to, Err(IoError::Lost)),
-            None => self.messages.push_back(Message::Submit { to, request }),
+            None if self.is_absent(to) => Some(self.end(request.id, to, Err(IoError::Lost))),
+            None => Some(Message::Submit { to, request }),
         }
-        Receiver::Layer
     }
 
+    /// Ends a request.
     #[inline]
     pub fn finish(&mut self, id: RequestId, by: NodeId, result: Result<(), IoError>) {
+        let message = self.end(id, by, result);
+        self.messages.push_back(message);
+    }
+
+    /// Ends a request with a message to its issuer, which is yet to be delivered.
+    #[inline]
+    pub fn end(&mut self, id: RequestId, by: NodeId, result: Result<(), IoError>) -> Message {
         let entry = &mut self.in_flight[id.index];
         assert!(entry.active && entry.generation == id.generation, "a request was answered twice");
         assert_eq!(entry.target, by, "a request was answered by a node it was not sent to");
@@ -446,13 +466,13 @@ impl Router {
         let InFlight { issuer, tag, buffer, .. } = *entry;
         self.in_flight.remove(id.index);
         let completion = Completion { tag, result };
-        self.messages.push_back(match issuer {
+        match issuer {
             Issuer::Host => Message::Reply { request: id, completion, buffer },
             Issuer::Node(to, port) => {
                 self.nodes[to.0 as usize].ports[usize::from(port.0)].in_flight -= 1;
                 Message::Complete { to, completion, buffer }
             }
-        });
+        }
     }
 
     /// Panics when a disk holds a part of the slice.

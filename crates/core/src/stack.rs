@@ -134,7 +134,9 @@ impl Stack {
         self.router.host_arrived();
         // A flush touches no block and covers only what has completed, so it waits for nothing.
         if operation == Operation::Flush || self.locks.lock(request.id, extent) {
-            self.router.send(self.top, request);
+            if let Some(message) = self.router.hand_over(self.top, request) {
+                self.deliver_first(message, now, buffers);
+            }
         } else {
             self.waiting.push(request);
         }
@@ -161,7 +163,8 @@ impl Stack {
         } else if self.router.node(node).is_lost {
             result = Err(IoError::Lost);
         }
-        self.router.finish(completion.id, node, result);
+        let message = self.router.end(completion.id, node, result);
+        self.deliver_first(message, now, buffers);
         self.deliver(now, buffers);
     }
 
@@ -335,26 +338,40 @@ impl Stack {
         while let Some(message) = self.router.messages.pop_front() {
             delivered += 1;
             assert!(delivered < MESSAGES_PER_EVENT_MAX, "the layers send messages in circles");
-            match message {
-                Message::Submit { to, request } => {
-                    let layer = self.layers[usize::from(to.0)].as_mut().expect("a layer");
-                    let router = &mut self.router;
-                    layer.submit(request, &mut Context { now, node: to, router, buffers });
-                }
-                Message::Complete { to, completion, buffer } => {
-                    buffers.give_back(buffer);
-                    let layer = self.layers[usize::from(to.0)].as_mut().expect("a layer");
-                    let router = &mut self.router;
-                    layer.complete(completion, &mut Context { now, node: to, router, buffers });
-                }
-                Message::Reply { request, completion, buffer } => {
-                    buffers.give_back(buffer);
-                    self.router.host_answered();
-                    self.replies.push_back(completion);
-                    self.unlock(request);
-                }
-                rare => self.deliver_rare(now, rare, buffers),
+            self.deliver_one(message, now, buffers);
+        }
+    }
+
+    /// Delivers a message at once where no others wait before it, as after most events.
+    #[inline(always)]
+    fn deliver_first(&mut self, message: Message, now: Instant, buffers: &mut Buffers) {
+        match self.router.messages.is_empty() {
+            true => self.deliver_one(message, now, buffers),
+            false => self.router.messages.push_back(message),
+        }
+    }
+
+    #[inline(always)]
+    fn deliver_one(&mut self, message: Message, now: Instant, buffers: &mut Buffers) {
+        match message {
+            Message::Submit { to, request } => {
+                let layer = self.layers[usize::from(to.0)].as_mut().expect("a layer");
+                let router = &mut self.router;
+                layer.submit(request, &mut Context { now, node: to, router, buffers });
             }
+            Message::Complete { to, completion, buffer } => {
+                buffers.give_back(buffer);
+                let layer = self.layers[usize::from(to.0)].as_mut().expect("a layer");
+                let router = &mut self.router;
+                layer.complete(completion, &mut Context { now, node: to, router, buffers });
+            }
+            Message::Reply { request, completion, buffer } => {
+                buffers.give_back(buffer);
+                self.router.host_answered();
+                self.replies.push_back(completion);
+                self.unlock(request);
+            }
+            rare => self.deliver_rare(now, rare, buffers),
         }
     }
 

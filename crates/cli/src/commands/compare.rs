@@ -25,7 +25,8 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     check_together(args)?;
     check_requests(args, caller)?;
     check_outputs(args)?;
-    let (workload, mut replay, _kept) = workload(&args.workload, caller)?;
+    let (mut workload, mut replay, _kept) = workload(&args.workload, caller)?;
+    workload.options.sha256 = tells_hash(args);
     if args.untimed {
         replay.mode = ReplayMode::Untimed;
     }
@@ -109,6 +110,13 @@ pub fn run(args: &CompareArgs, caller: &Caller) -> Result<ExitCode, Failure> {
     // What could not be written has been printed.
     written?;
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(STOPPED_EXIT_STATUS) })
+}
+
+/// Whether something is written that tells the hash of the trace. A table alone does not, and the file may be far longer
+/// than what is replayed of it.
+fn tells_hash(args: &CompareArgs) -> bool {
+    let is_written = args.output.json || args.output.out.is_some();
+    is_written || args.save_state.is_some() || args.state.is_some()
 }
 
 /// Makes the runs that are not kept already.

@@ -45,22 +45,22 @@ pub(super) struct FreeSlots {
     free: Vec<u64>,
     /// By window: its longest run of free slots; 0 of one that is full.
     longest: Vec<u8>,
-    /// By window: the list that it is in, 0 for none. It is that of its longest run, but for the window of `changing`.
+    /// By window: the list that it is in, 0 for none. It is that of its longest run, but for the windows of `changing`.
     listed: Vec<u8>,
     /// The windows by their longest run. The one that changed last is the first to be taken from.
     windows: LruLists,
     /// A bit for each list that is not empty, by its number.
     lists: u128,
-    /// The window that changed last, if its longest run did. It is put into its list when another one changes:
-    /// most slots are taken and given back with their neighbours.
-    changing: Option<u32>,
+    /// The two windows whose longest run changed last, the last one behind the other. They are put into their lists
+    /// when others change: most slots are taken of one window and given back to another one by turns.
+    changing: [Option<u32>; 2],
     /// The run that is being given out, one slot behind the other.
     giving: Option<Giving>,
     /// Free slots.
     count: u32,
 }
 
-/// A run of free slots that is given out from its first slot on, as long as nothing else changes in its window: what
+/// A run of free slots that is given out from its first slot on, as long as no other slot of its window is taken: what
 /// is left of it is known without a look at the bits.
 #[derive(Clone, Copy, Debug, SavedValue)]
 struct Giving {
@@ -70,6 +70,20 @@ struct Giving {
     window: u32,
     /// The longest of the other runs of its window.
     others: u8,
+}
+
+impl Giving {
+    /// The same run when a slot of some window has become free, in a run of so many; none where that is this one.
+    #[inline]
+    fn beside(mut self, slot: u32, window: u32, run: u8) -> Option<Giving> {
+        if window == self.window {
+            if slot + 1 == self.next || slot == self.end {
+                return None;
+            }
+            self.others = self.others.max(run);
+        }
+        Some(self)
+    }
 }
 
 /// A list for each length that a longest run may have.
@@ -88,7 +102,7 @@ impl FreeSlots {
             listed: vec![0; windows],
             windows: LruLists::new(LISTS),
             lists: 0,
-            changing: None,
+            changing: [None; 2],
             giving: None,
             count: 0,
         };
@@ -101,7 +115,7 @@ impl FreeSlots {
         self.listed.fill(0);
         self.windows = LruLists::new(LISTS);
         self.lists = 0;
-        self.changing = None;
+        self.changing = [None; 2];
         self.giving = None;
         self.count = 0;
         // The first window comes first in its list.
@@ -126,7 +140,7 @@ impl FreeSlots {
     /// A slot for the first of so many blocks that belong together: a window that has room for all of them and the
     /// reserve, and the least of such, or the one with most room.
     pub fn take_first(&mut self, blocks: u32) -> Option<u32> {
-        if let Some(window) = self.changing.take() {
+        for window in core::mem::take(&mut self.changing).into_iter().flatten() {
             self.list(window);
         }
         let Windows { slots, reserve } = self.division;
@@ -141,20 +155,17 @@ impl FreeSlots {
         let free = self.free[window as usize];
         let run = blocks.min(list);
         let at = starts_of_runs(free, run).trailing_zeros();
-        let slot = self.take(window, at);
-        if run > 1 {
-            self.begin_giving(window, at, free);
-        }
-        Some(slot)
+        Some(self.take_with_those_behind(window, at))
     }
 
-    /// The slots behind the one at `at`, which was taken of the `free` ones of a window, are likely to be taken next.
-    fn begin_giving(&mut self, window: u32, at: u32, free: u64) {
+    /// Takes a slot whose neighbours behind it are likely to be taken next.
+    fn take_with_those_behind(&mut self, window: u32, at: u32) -> u32 {
+        let free = self.free[window as usize];
         let length = (free >> at).trailing_ones();
         let own = (u64::MAX >> (u64::BITS - length)) << at;
-        let slot = self.first + window * self.division.slots + at;
+        let next = self.first + window * self.division.slots + at;
         let others = longest_run(free & !own) as u8;
-        self.giving = Some(Giving { next: slot + 1, end: slot + length, window, others });
+        self.take_of_giving(Giving { next, end: next + length, window, others })
     }
 
     /// Takes the next slot of the run that is being given out.
@@ -186,7 +197,8 @@ impl FreeSlots {
         }
         let (window, at) = self.place_of(next);
         let goes_on = at > 0 || self.division.reserve == 0;
-        (goes_on && self.free[window as usize] >> at & 1 == 1).then(|| self.take(window, at))
+        let is_free = goes_on && self.free[window as usize] >> at & 1 == 1;
+        is_free.then(|| self.take_with_those_behind(window, at))
     }
 
     /// True when both slots are of one window.
@@ -213,9 +225,9 @@ impl FreeSlots {
         let free = self.free[window as usize] | 1 << at;
         self.free[window as usize] = free;
         self.count += 1;
-        self.stop_giving_of(window);
         // No run but that of the slot has become longer.
         let run = run_around(free, at) as u8;
+        self.giving = self.giving.and_then(|giving| giving.beside(slot, window, run));
         if run > self.longest[window as usize] {
             self.changes(window, run);
         }
@@ -228,16 +240,8 @@ impl FreeSlots {
         (at / self.division.slots, at % self.division.slots)
     }
 
-    /// Something else changes in a window.
-    #[inline]
-    fn stop_giving_of(&mut self, window: u32) {
-        if self.giving.is_some_and(|giving| giving.window == window) {
-            self.giving = None;
-        }
-    }
-
     fn take(&mut self, window: u32, at: u32) -> u32 {
-        self.stop_giving_of(window);
+        self.giving = self.giving.filter(|giving| giving.window != window);
         let before = self.free[window as usize];
         let free = before & !(1 << at);
         self.free[window as usize] = free;
@@ -257,9 +261,13 @@ impl FreeSlots {
     #[inline]
     fn changes(&mut self, window: u32, longest: u8) {
         self.longest[window as usize] = longest;
-        match self.changing.replace(window) {
-            Some(before) if before != window => self.list(before),
-            _ => {}
+        let [before, last] = self.changing;
+        if last == Some(window) {
+            return;
+        }
+        self.changing = [last, Some(window)];
+        if let Some(before) = before.filter(|before| *before != window) {
+            self.list(before);
         }
     }
 

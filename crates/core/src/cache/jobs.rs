@@ -88,11 +88,12 @@ pub(super) struct Jobs {
 impl Jobs {
     /// A new job, blocked once.
     pub fn open(&mut self, kind: JobKind, host: u32, operation: Operation, cause: Cause) -> u32 {
-        let new = || Job::new(kind, host, operation, cause);
-        let id = self.jobs.reuse_or(new);
-        // The list of entries keeps its memory from job to job.
-        let entries = self.take_entries(id);
-        self.jobs[id] = Job { entries, ..new() };
+        let id = self.jobs.reuse_or(|| Job::new(kind, host, operation, cause));
+        // The list of entries, which is empty, keeps its memory from job to job.
+        let job = &mut self.jobs[id];
+        (job.kind, job.host, job.operation, job.cause) = (kind, host, operation, cause);
+        (job.extent, job.buffer) = (Extent::EMPTY, BufferSlice::EMPTY);
+        (job.blocked, job.outstanding, job.ready, job.error) = (1, 0, false, None);
         id
     }
 

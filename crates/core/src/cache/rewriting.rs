@@ -161,8 +161,13 @@ impl Cache {
 
     /// The zone of the victims, which are all that is cached of it, if it is to be rewritten. Victims
     /// that continue it go home anyhow and do not count.
+    #[inline]
     pub(super) fn zone_to_rewrite(&self, victims: &[u32]) -> Option<Rewrite> {
-        let books = self.rewriting.books.as_ref()?;
+        // Most caches know no zones, and ask for each block that leaves.
+        self.zone_known_to_rewrite(self.rewriting.books.as_ref()?, victims)
+    }
+
+    fn zone_known_to_rewrite(&self, books: &ZoneBooks, victims: &[u32]) -> Option<Rewrite> {
         let lba = |entry: Option<&u32>| entry.map(|entry| self.entries.get(*entry).lba());
         let (first, last) = (lba(victims.first())?, lba(victims.last())?);
         let zone = books.zone_with_pointer(first)?;

@@ -38,6 +38,7 @@ impl<T> Slab<T> {
 
     /// The number of a thing that has left, which is there again as it was, with its memory; that of a
     /// new thing where there is none.
+    #[inline]
     pub fn reuse_or(&mut self, new: impl FnOnce() -> T) -> u32 {
         match self.free.pop() {
             Some(number) => number,

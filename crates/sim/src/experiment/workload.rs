@@ -80,7 +80,7 @@ impl Workload {
         self.kept.records(key, self.limit_records(), || self.records(), stop)
     }
 
-    /// SHA-256 of the trace file as reports give it, of which `told` may know it already.
+    /// SHA-256 of the trace file as reports give it, of which `told` may know it already; none where nobody wants it.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -88,7 +88,8 @@ impl Workload {
         match (self.has_file(), &told.sha256) {
             (false, _) => Ok(None),
             (true, Some(sha256)) => Ok(Some(sha256.clone())),
-            (true, None) => self.sha256(),
+            (true, None) if self.options.sha256 => self.sha256(),
+            (true, None) => Ok(None),
         }
     }
 
