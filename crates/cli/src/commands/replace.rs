@@ -359,6 +359,7 @@ mod tests {
         let args = CreateArgs {
             stack: "pore".to_owned(),
             data: data.clone(),
+            preallocate: false,
             size: Some("64MiB".to_owned()),
             set: Vec::new(),
         };
