@@ -4,9 +4,9 @@
 The first table is of `lru` with a cache larger than the device, so that every request is a hit: random requests of several sizes, on a
 device that was filled in sequence and on the same after four rounds of random 4 KiB writes. The second is of 4 KiB at queue depth 32, with
 `raid1` over two plain disks and `raid4smr` over three homes, a data disk and a parity disk. All are durable. The servers take turns, three
-times each; the figures are medians. The files of the first table take their room from the tmpfs beforehand, 3 GiB. Beside the rates stands the processor time of the server for an operation: a busy machine gives more
-of itself to a server of many threads. Runs during which others had more than half a processor are marked. Needs fio (with its nbd engine)
-and nbdkit.
+times each; the figures are medians. The files of the first table take their room from the tmpfs beforehand, 3 GiB. Beside the rates stands
+the processor time of the server for an operation: a busy machine gives more of itself to a server of many threads. Runs during which
+others had more than half a processor are marked. Needs fio (with its nbd engine) and nbdkit.
 
 Where ../shared/guest is there, and mdadm, the array stands beside RAID 1 of the Linux kernel in that guest: both have
 members on a tmpfs, and that of the kernel is served by nbdkit. Figures of the guest compare with each other alone.

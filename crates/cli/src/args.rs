@@ -310,7 +310,7 @@ pub struct CreateArgs {
     /// Size of the device, such as 64GiB; the size of the drive when absent
     #[arg(long)]
     pub size: Option<String>,
-    /// Take the room of all images from the file system now; they grow as they are written without
+    /// Take the room of all images from the file system now, not as they are written
     #[arg(long)]
     pub preallocate: bool,
     /// Set a key of a node

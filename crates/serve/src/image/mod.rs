@@ -328,9 +328,8 @@ impl NewImage {
         self.directory.synchronise()
     }
 
-    /// Takes the room of all files from the file system, so that a write to a disk never finds it full. Of a
-    /// file system that cannot set room aside this is an error, because zeroes that are written
-    /// would be shared or left out by those that compress.
+    /// Takes the room of all files from the file system, so that a write to a disk does not find it full. No zeroes
+    /// are written where the file system cannot set room aside: one that compresses would keep no room for them.
     ///
     /// # Errors
     /// When there is too little room, or the file system cannot set it aside; then no file is left behind.
