@@ -89,11 +89,10 @@ impl Jobs {
     /// A new job, blocked once.
     pub fn open(&mut self, kind: JobKind, host: u32, operation: Operation, cause: Cause) -> u32 {
         let id = self.jobs.reuse_or(|| Job::new(kind, host, operation, cause));
-        // The list of entries, which is empty, keeps its memory from job to job.
         let job = &mut self.jobs[id];
-        (job.kind, job.host, job.operation, job.cause) = (kind, host, operation, cause);
-        (job.extent, job.buffer) = (Extent::EMPTY, BufferSlice::EMPTY);
-        (job.blocked, job.outstanding, job.ready, job.error) = (1, 0, false, None);
+        // The list of entries keeps its memory from job to job.
+        let entries = core::mem::take(&mut job.entries);
+        *job = Job { entries, ..Job::new(kind, host, operation, cause) };
         id
     }
 
