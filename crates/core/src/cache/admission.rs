@@ -16,7 +16,22 @@ use crate::units::{BlockCount, Lba};
 #[derive(Clone, Copy)]
 struct Run {
     job: u32,
+    of: RunOf,
+}
+
+/// What the blocks of a job have in common.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct RunOf {
     kind: JobKind,
+    /// They wait for their slots, and are written together when all have one.
+    is_slotless: bool,
+}
+
+impl RunOf {
+    /// Blocks that wait for no slot, or are written when they have come.
+    fn job(kind: JobKind) -> RunOf {
+        RunOf { kind, is_slotless: false }
+    }
 }
 
 /// A host request on its way through the blocks.
@@ -250,7 +265,11 @@ impl Cache {
     ) -> u32 {
         let lba = admission.lba(index);
         self.replacement.policy.before_insert(lba);
-        self.make_room(&mut admission.destage, &mut admission.events, ctx);
+        if self.make_room(&mut admission.destage, &mut admission.events, ctx) {
+            // What leaves may wait for a write of this run. That must not wait for the slot of a block which comes after
+            // the decision, for it may be the one of what leaves.
+            self.end_run(admission, ctx);
+        }
         let id = self.add_entry(lba);
         let wish = self.wish_of_newcomer(admission, index);
         let slot = self.slots.hold(wish);
@@ -324,7 +343,7 @@ impl Cache {
     ) {
         self.entries.pin(id);
         let busy = self.entries.writes(id) > 0;
-        let job = self.join_run(admission, JobKind::FlashRead, index, busy, ctx);
+        let job = self.join_run(admission, RunOf::job(JobKind::FlashRead), index, busy, ctx);
         self.jobs.get_mut(job).entries.push(id);
         if busy {
             self.block_on(job, id, Event::Written);
@@ -346,13 +365,15 @@ impl Cache {
         let unavailable = takes_slot && hit && !self.slots.has_free();
         let busy = self.entries.pin_to_write(id);
         let entry = self.entries.get_mut(id);
-        let slotless = entry.is(Flag::AwaitsSlot);
+        let is_slotless = entry.is(Flag::AwaitsSlot);
+        // It may get the slot of the version before, which may fail to leave: then it fails for itself.
+        let is_successor = is_slotless && entry.is(Flag::HasOlder);
         if !entry.is(Flag::Dirty) {
             entry.set(Flag::Dirty);
             self.replacement.dirty_blocks += 1;
         }
-        let alone = busy || slotless || unavailable;
-        let job = self.join_run(admission, kind, index, alone, ctx);
+        let alone = busy || is_successor || unavailable;
+        let job = self.join_run(admission, RunOf { kind, is_slotless }, index, alone, ctx);
         if takes_slot {
             let slot = self.entries.slot(id);
             let wish = hit.then(|| self.wish_of_rewritten(admission, index, slot));
@@ -362,7 +383,7 @@ impl Cache {
         self.jobs.get_mut(job).entries.push(id);
         if busy {
             self.block_on(job, id, Event::Written);
-        } else if slotless {
+        } else if is_slotless {
             self.block_on(job, id, Event::Slotted);
         }
         if alone {
@@ -378,7 +399,7 @@ impl Cache {
         newcomer: Option<u32>,
         ctx: &mut Context<'_>,
     ) {
-        let job = self.join_run(admission, JobKind::MissRead, index, false, ctx);
+        let job = self.join_run(admission, RunOf::job(JobKind::MissRead), index, false, ctx);
         let Some(id) = newcomer else {
             self.wait_for_reset(job, Extent { start: admission.lba(index), blocks: BlockCount(1) });
             if let Some(leaving) = self.entries.find(admission.lba(index)) {
@@ -405,13 +426,13 @@ impl Cache {
     fn join_run(
         &mut self,
         admission: &mut Admission,
-        kind: JobKind,
+        of: RunOf,
         index: u64,
         alone: bool,
         ctx: &mut Context<'_>,
     ) -> u32 {
         if let Some(run) = &admission.run
-            && run.kind == kind
+            && run.of == of
             && !alone
         {
             let job = self.jobs.get_mut(run.job);
@@ -421,12 +442,12 @@ impl Cache {
         }
         self.end_run(admission, ctx);
         let request = &admission.request;
-        let job = self.jobs.open(kind, admission.host, request.operation, request.cause);
+        let job = self.jobs.open(of.kind, admission.host, request.operation, request.cause);
         self.hosts.add_part(admission.host);
         self.jobs.get_mut(job).extent =
             Extent { start: admission.lba(index), blocks: BlockCount(1) };
         self.jobs.get_mut(job).buffer = request.buffer.part(index, 1);
-        admission.run = Some(Run { job, kind });
+        admission.run = Some(Run { job, of });
         job
     }
 

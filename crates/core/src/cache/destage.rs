@@ -20,14 +20,14 @@ pub(super) const DESTAGE_RUN_BLOCKS_MAX: u64 = 1024;
 
 impl Cache {
     /// Evicts until there is room for one block. `open` is the destage that blocks evicted for the
-    /// same request may still join.
+    /// same request may still join. True when something leaves that waits for a write, or for an older version of its block.
     pub(super) fn make_room(
         &mut self,
         open: &mut Option<u32>,
         events: &mut PolicyEvents,
         ctx: &mut Context<'_>,
-    ) {
-        self.evict_down_to(self.settings.capacity_blocks - 1, open, events, ctx);
+    ) -> bool {
+        self.evict_down_to(self.settings.capacity_blocks - 1, open, events, ctx)
     }
 
     #[inline(always)]
@@ -37,18 +37,23 @@ impl Cache {
         open: &mut Option<u32>,
         events: &mut PolicyEvents,
         ctx: &mut Context<'_>,
-    ) {
+    ) -> bool {
+        let mut has_unsettled = false;
         while self.replacement.cached_blocks > blocks {
             let mut victims = mem::take(&mut self.replacement.victims);
             self.replacement.policy.victims(&mut victims, events);
             assert!(!victims.is_empty(), "a full cache without a victim");
             match self.zone_to_rewrite(&victims) {
-                None => self.evict(&victims, open, ctx),
-                Some(rewrite) => self.evict_by_rewrite(rewrite, open, ctx),
+                None => has_unsettled |= self.evict(&victims, open, ctx),
+                Some(rewrite) => {
+                    self.evict_by_rewrite(rewrite, open, ctx);
+                    has_unsettled = true;
+                }
             }
             victims.clear();
             self.replacement.victims = victims;
         }
+        has_unsettled
     }
 
     /// A recovery or failed destages have left more blocks in the cache than it may hold: some
@@ -68,9 +73,10 @@ impl Cache {
     }
 
     /// Takes the victims out of the map; dirty ones that adjoin below become one destage, with those
-    /// evicted for an earlier block of the same request.
-    fn evict(&mut self, victims: &[u32], open: &mut Option<u32>, ctx: &mut Context<'_>) {
+    /// evicted for an earlier block of the same request. True when one of them is unsettled.
+    fn evict(&mut self, victims: &[u32], open: &mut Option<u32>, ctx: &mut Context<'_>) -> bool {
         let (mut dirty_evictions, mut clean_evictions) = (0, 0);
+        let mut has_unsettled = false;
         for &id in victims {
             let entry = self.entries.get(id);
             if !entry.is(Flag::Cached) {
@@ -108,6 +114,7 @@ impl Cache {
             let block = Extent::new(lba.0, 1);
             self.wait_for_reset(job, block);
             self.rewriting.write(block);
+            has_unsettled |= unsettled;
             if unsettled {
                 self.block_on(job, id, Event::Settled);
                 if self.destages.is_joined_when_unblocked() {
@@ -118,6 +125,7 @@ impl Cache {
         }
         ctx.count(Counter::DirtyEvictions, dirty_evictions);
         ctx.count(Counter::CleanEvictions, clean_evictions);
+        has_unsettled
     }
 
     /// Lets a destage begin that nothing will join any more.

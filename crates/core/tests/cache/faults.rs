@@ -5,6 +5,7 @@ use crate::common::harness::{JumpingClock, MemoryDisk, Step, random_steps};
 use crate::stacks::{cache_stack, policies, settings};
 use imbrex_core::buffer::{BufferSlice, Buffers, ContentKind, Stamp};
 use imbrex_core::cache::CacheMode;
+use imbrex_core::counters::Gauge;
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::engine::{Engine, Frontend};
 use imbrex_core::error::IoError;
@@ -241,7 +242,12 @@ fn play_with_faults(
         errors: Vec::new(),
         failure: None,
     };
-    engine.run(&mut JumpingClock::default(), &mut host, &mut |_, _| {});
+    let cache = engine.stack.top();
+    engine.run(&mut JumpingClock::default(), &mut host, &mut |_, stack| {
+        let gauges = [Gauge::CachedBlocks, Gauge::DirtyBlocks];
+        let [cached, dirty] = gauges.map(|gauge| stack.counts(cache).gauge(gauge));
+        assert!(dirty <= cached, "{dirty} dirty blocks of {cached}");
+    });
     assert!(engine.stack.is_quiet() && engine.buffers.allocated() == 0);
     host
 }
