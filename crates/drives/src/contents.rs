@@ -60,6 +60,12 @@ impl Contents {
         })
     }
 
+    /// True when nothing is kept.
+    #[inline]
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, Contents::Nothing)
+    }
+
     /// Fills the buffer from `extent`.
     ///
     /// # Errors

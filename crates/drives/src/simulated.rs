@@ -80,8 +80,10 @@ impl SimulatedDisk {
 
     /// Brings the contents up to date at the arrival of an operation: the earliest instant at
     /// which a write may harm what lies beside it.
+    #[inline]
     fn change_contents(&mut self, op: &DiskOp, buffers: &Buffers) -> Result<(), IoError> {
         match op.operation {
+            Operation::Write { .. } if self.contents.is_nothing() => Ok(()),
             Operation::Write { .. } => {
                 let tracks = match self.mechanics {
                     Mechanics::Shingled(_) => self.geometry.tracks.as_deref(),
@@ -97,6 +99,46 @@ impl SimulatedDisk {
             | Operation::ZoneFinish
             | Operation::ZoneReport
             | Operation::Copy(_) => Err(IoError::Invalid),
+        }
+    }
+
+    /// Lets the arm of a rotating disk do all that it has begun by `now`.
+    #[inline(never)]
+    fn move_arm(&mut self, now: Instant) {
+        let (due, statistics) = (&mut self.due, &self.statistics);
+        match &mut self.mechanics {
+            Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) => {
+                rotating.run(now, true, due, statistics);
+            }
+            Mechanics::OnBus(drive) => drive.run(now, true, due, statistics),
+            Mechanics::SolidState(_) => {}
+        }
+    }
+
+    /// When the arm has done something next, or an operation ends.
+    #[inline(never)]
+    fn next_event_of_arm(&self) -> Option<Instant> {
+        let of_arm = match &self.mechanics {
+            Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) => {
+                rotating.next_event()
+            }
+            Mechanics::OnBus(drive) => drive.next_event(),
+            Mechanics::SolidState(_) => None,
+        };
+        of_arm.into_iter().chain(self.due.next()).min()
+    }
+
+    /// What an operation that has ended is answered with; a read finds its data.
+    #[inline(never)]
+    fn result_of(&mut self, op: DiskOp, buffers: &mut Buffers) -> Result<(), IoError> {
+        let failed = self.failures.iter().position(|(failed, _)| failed.id == op.id);
+        match failed {
+            Some(index) => Err(self.failures.remove(index).1),
+            None if op.operation == Operation::Read => {
+                let op = in_blocks(op, self.sectors_per_block);
+                self.contents.read(op.extent, op.buffer, buffers)
+            }
+            None => Ok(()),
         }
     }
 }
@@ -175,23 +217,13 @@ impl Disk for SimulatedDisk {
     }
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
-        let (due, statistics) = (&mut self.due, &self.statistics);
-        match &mut self.mechanics {
-            Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) => {
-                rotating.run(now, true, due, statistics);
-            }
-            Mechanics::OnBus(drive) => drive.run(now, true, due, statistics),
-            Mechanics::SolidState(_) => {}
+        if !self.is_settled_at_once() {
+            self.move_arm(now);
         }
         let op = self.due.pop(now)?;
-        let failed = self.failures.iter().position(|(failed, _)| failed.id == op.id);
-        let result = match failed {
-            Some(index) => Err(self.failures.remove(index).1),
-            None if op.operation == Operation::Read => {
-                let op = in_blocks(op, self.sectors_per_block);
-                self.contents.read(op.extent, op.buffer, buffers)
-            }
-            None => Ok(()),
+        let result = match self.failures.is_empty() && self.contents.is_nothing() {
+            true => Ok(()),
+            false => self.result_of(op, buffers),
         };
         Some(DiskCompletion { id: op.id, result })
     }
@@ -210,13 +242,9 @@ impl Disk for SimulatedDisk {
     }
 
     fn next_event(&self) -> Option<Instant> {
-        let due = self.due.next();
-        match &self.mechanics {
-            Mechanics::Conventional(rotating) | Mechanics::Shingled(rotating) => {
-                rotating.next_event().into_iter().chain(due).min()
-            }
-            Mechanics::OnBus(drive) => drive.next_event().into_iter().chain(due).min(),
-            Mechanics::SolidState(_) => due,
+        match self.is_settled_at_once() {
+            true => self.due.next(),
+            false => self.next_event_of_arm(),
         }
     }
 }

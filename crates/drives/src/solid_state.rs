@@ -9,18 +9,42 @@ use imbrex_core::disk::DiskOp;
 use imbrex_core::operation::Operation;
 use imbrex_core::saved::Saved;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
-use std::collections::VecDeque;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
+/// Blocks of an operation up to which the time of its data is looked up. It is a division otherwise.
+const KNOWN_BLOCKS: usize = 32;
+
 /// Figures of one direction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Path {
     /// What is left of the response to one 4 KiB request on an idle disk when the controller has done its part.
     latency_ns: u64,
     /// Time between requests at saturation.
     interval_ns: u64,
     rate: Rate,
+    /// The time that the data of 0, 1 and more blocks takes.
+    known_ns: [u64; KNOWN_BLOCKS + 1],
+}
+
+impl Path {
+    /// `response_ns` is the response to one 4 KiB request on an idle disk.
+    fn new(response_ns: u64, iops: u64, rate: Rate) -> Path {
+        let interval_ns = NS_PER_S / iops;
+        let known_ns = std::array::from_fn(|blocks| rate.time_of(blocks as u64 * BLOCK_BYTES).0);
+        let one_block_ns = interval_ns.max(known_ns[1]);
+        let latency_ns = response_ns.saturating_sub(one_block_ns);
+        Path { latency_ns, interval_ns, rate, known_ns }
+    }
+
+    /// The time that the data of so many blocks takes.
+    #[inline]
+    fn transfer_ns(&self, blocks: u64) -> u64 {
+        match self.known_ns.get(blocks as usize) {
+            Some(known_ns) => *known_ns,
+            None => self.rate.time_of(blocks * BLOCK_BYTES).0,
+        }
+    }
 }
 
 /// The state of a solid-state disk.
@@ -36,19 +60,17 @@ pub struct SolidState {
     #[saved(keep)]
     write_cache: bool,
     controller_free_ns: u64,
-    /// In ascending order: which channel is which does not matter.
-    channels_free_ns: VecDeque<u64>,
+    /// When each channel is free, in ascending order from the first on and round: which is which does not matter.
+    channels_free_ns: Vec<u64>,
+    /// The channel that is free first.
+    first_channel: usize,
     busy_until_ns: u64,
 }
 
 impl SolidState {
     /// An idle disk of a model. Without `write_cache` each write is followed by a flush.
     pub fn new(model: &SolidStateModel, interface: Rate, write_cache: bool) -> SolidState {
-        let path = |latency: u64, iops: u64, rate: Rate| {
-            let (interval_ns, rate) = (NS_PER_S / iops, rate.min(interface));
-            let one_block_ns = interval_ns.max(rate.time_of(BLOCK_BYTES).0);
-            Path { latency_ns: latency.saturating_sub(one_block_ns), interval_ns, rate }
-        };
+        let path = |latency, iops, rate: Rate| Path::new(latency, iops, rate.min(interface));
         SolidState {
             paths: [
                 path(model.read_latency.0.0, model.read_iops, model.read_rate),
@@ -57,7 +79,8 @@ impl SolidState {
             flush_ns: model.flush_latency.0.0,
             write_cache,
             controller_free_ns: 0,
-            channels_free_ns: vec![0; model.channels as usize].into(),
+            channels_free_ns: vec![0; model.channels as usize],
+            first_channel: 0,
             busy_until_ns: 0,
         }
     }
@@ -77,14 +100,13 @@ impl SolidState {
                 return;
             }
         };
-        let path = self.paths[direction as usize];
-        let transfer_ns = path.rate.time_of(op.extent.blocks.0 * BLOCK_BYTES).0;
-        let hold_ns = path.interval_ns.max(transfer_ns);
+        let path = &self.paths[direction as usize];
+        let hold_ns = path.interval_ns.max(path.transfer_ns(op.extent.blocks.0));
         let begin_ns = now.0.max(self.controller_free_ns);
         self.controller_free_ns = begin_ns + hold_ns;
-        let channel_free_ns = self.channels_free_ns.pop_front().expect("a channel");
+        let channel_free_ns = self.channels_free_ns[self.first_channel];
         let end_ns = self.controller_free_ns.max(channel_free_ns) + path.latency_ns;
-        self.hold_channel_until(end_ns);
+        self.hold_first_channel_until(end_ns);
         let end_ns = end_ns + if forced { self.flush_ns } else { 0 };
         let busy_ns = end_ns.saturating_sub(self.busy_until_ns.max(now.0));
         self.busy_until_ns = self.busy_until_ns.max(end_ns);
@@ -94,15 +116,22 @@ impl SolidState {
         due.push(end, op);
     }
 
+    /// The channel that is free first is held until then.
     #[inline]
-    fn hold_channel_until(&mut self, end_ns: u64) {
-        // Later requests mostly end later, so the place is at the back or near it.
-        if self.channels_free_ns.back().is_none_or(|last_ns| *last_ns <= end_ns) {
-            return self.channels_free_ns.push_back(end_ns);
+    fn hold_first_channel_until(&mut self, end_ns: u64) {
+        let channels = self.channels_free_ns.len();
+        let last = self.first_channel;
+        self.first_channel = if last + 1 == channels { 0 } else { last + 1 };
+        // Later requests mostly end later, so its place is at the end or near it.
+        let mut at = last;
+        while at != self.first_channel {
+            let before = if at == 0 { channels - 1 } else { at - 1 };
+            if self.channels_free_ns[before] <= end_ns {
+                break;
+            }
+            self.channels_free_ns[at] = self.channels_free_ns[before];
+            at = before;
         }
-        let later = self.channels_free_ns.iter().rev();
-        let later = later.take_while(|free_ns| **free_ns > end_ns).count();
-        let index = self.channels_free_ns.len() - later;
-        self.channels_free_ns.insert(index, end_ns);
+        self.channels_free_ns[at] = end_ns;
     }
 }

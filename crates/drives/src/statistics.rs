@@ -26,6 +26,7 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// The kind of an operation; `None` for zone commands.
+    #[inline]
     pub fn of(operation: Operation) -> Option<OperationKind> {
         match operation {
             Operation::Read => Some(OperationKind::Read),
@@ -80,6 +81,8 @@ struct WriteMap {
 pub struct DiskStatistics {
     all: Tallies,
     cache_read_hits: Cell<u64>,
+    /// Somebody has asked for one of those below.
+    counts_apart: Cell<bool>,
     parts: RefCell<Vec<(Extent, Rc<Tallies>)>>,
     areas: RefCell<Vec<AreaUse>>,
     write_map: RefCell<Option<WriteMap>>,
@@ -102,13 +105,13 @@ impl DiskStatistics {
     /// Counts what is done to the blocks of a part from now on. An operation counts where it starts,
     /// a flush where the blocks start that it bears; one that bears none is in no part.
     pub fn count_part(&self, extent: Extent) -> Rc<Tallies> {
+        self.counts_apart.set(true);
         let tallies = Rc::default();
         let mut parts = self.parts.borrow_mut();
         parts.push((extent, Rc::clone(&tallies)));
         tallies
     }
 
-    #[inline]
     fn of_parts(&self, extent: Extent, count: impl Fn(&Tallies)) {
         let parts = self.parts.borrow();
         let holds = |part: &Extent| !extent.is_empty() && part.contains(extent.start);
@@ -119,6 +122,7 @@ impl DiskStatistics {
     /// Names parts of the disk to be counted apart from now on, beside those that are. They must not overlap;
     /// an operation counts where it starts.
     pub fn add_areas(&self, areas: impl IntoIterator<Item = (String, Extent)>) {
+        self.counts_apart.set(true);
         let mut known = self.areas.borrow_mut();
         known.extend(areas.into_iter().map(|(name, extent)| AreaUse {
             name,
@@ -138,6 +142,7 @@ impl DiskStatistics {
 
     /// Records from now on where and when the medium is written inside `extent`.
     pub fn record_writes(&self, extent: Extent, recorder: HeatMapRecorder) {
+        self.counts_apart.set(true);
         self.write_map.replace(Some(WriteMap { extent, recorder, from: Instant::ZERO }));
     }
 
@@ -171,7 +176,9 @@ impl DiskStatistics {
             _ => extent.blocks.0,
         };
         self.all.arrived(kind, cause, blocks);
-        self.of_parts(extent, |part| part.arrived(kind, cause, blocks));
+        if self.counts_apart.get() {
+            self.of_parts(extent, |part| part.arrived(kind, cause, blocks));
+        }
     }
 
     #[inline]
@@ -197,6 +204,21 @@ impl DiskStatistics {
         end: Instant,
     ) {
         self.all.moved(direction, cause, busy_ns, time);
+        if self.counts_apart.get() {
+            self.moved_apart(direction, cause, extent, busy_ns, time, end);
+        }
+    }
+
+    /// What is counted apart of what the medium moved.
+    fn moved_apart(
+        &self,
+        direction: Direction,
+        cause: Cause,
+        extent: Extent,
+        busy_ns: u64,
+        time: AccessTime,
+        end: Instant,
+    ) {
         self.of_parts(extent, |part| part.moved(direction, cause, busy_ns, time));
         let mut areas = self.areas.borrow_mut();
         if !areas.is_empty() {

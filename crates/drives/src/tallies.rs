@@ -28,6 +28,7 @@ pub struct Tallies {
     transfer_ns: Cell<u64>,
 }
 
+#[inline]
 pub(super) fn add(cell: &Cell<u64>, amount: u64) {
     cell.set(cell.get() + amount);
 }
@@ -103,6 +104,7 @@ impl Tallies {
         add(&tally.blocks, blocks);
     }
 
+    #[inline]
     pub(super) fn waited(&self, direction: Direction, cause: Cause, busy_ns: u64) {
         add(&self.busy_ns[direction as usize][cause as usize], busy_ns);
     }
