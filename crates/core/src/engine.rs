@@ -185,12 +185,13 @@ impl Engine {
     /// Runs until the frontend has finished and all that was begun below is done. Dirty data
     /// stays where it is. `observe` sees the stack after every instant at which something
     /// happened.
-    pub fn run(
-        &mut self,
-        clock: &mut dyn Clock,
-        frontend: &mut dyn Frontend,
-        observe: &mut dyn FnMut(Instant, &Stack),
-    ) {
+    // Compiled for each frontend: it is asked many times at an instant, most often for nothing.
+    pub fn run<C, F, O>(&mut self, clock: &mut C, frontend: &mut F, observe: &mut O)
+    where
+        C: Clock + ?Sized,
+        F: Frontend + ?Sized,
+        O: FnMut(Instant, &Stack) + ?Sized,
+    {
         let mut due = Due::of(&self.disks);
         loop {
             let is_done = frontend.finished();
@@ -217,7 +218,7 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn tell_notices(&mut self, now: Instant, frontend: &mut dyn Frontend) {
+    fn tell_notices<F: Frontend + ?Sized>(&mut self, now: Instant, frontend: &mut F) {
         if self.stack.has_notices() {
             self.stack.tell_notices(now, frontend);
         }
@@ -306,7 +307,7 @@ impl Engine {
 
     // The loop of `run` is hot, the others are not.
     #[inline(always)]
-    fn next_event(&self, due: &Due, frontend: &dyn Frontend) -> Option<Instant> {
+    fn next_event<F: Frontend + ?Sized>(&self, due: &Due, frontend: &F) -> Option<Instant> {
         let arrival = if self.accepts() { frontend.next_arrival() } else { None };
         let outside = earlier(arrival, frontend.next_command());
         earlier(earlier(due.next(&self.disks), self.stack.next_wakeup()), outside)
@@ -318,7 +319,10 @@ impl Engine {
 
     /// Everything that is due at `now`: arrivals, disk completions, wakeups, then what they cause.
     #[inline(always)]
-    fn run_instant(&mut self, now: Instant, due: &mut Due, frontend: &mut dyn Frontend) {
+    fn run_instant<F>(&mut self, now: Instant, due: &mut Due, frontend: &mut F)
+    where
+        F: Frontend + ?Sized,
+    {
         let Engine { stack, disks, buffers, in_flight_max } = self;
         for _ in 0..STEPS_PER_INSTANT_MAX {
             let (mut progressed, mut has_answered) = (false, false);

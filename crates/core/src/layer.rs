@@ -200,16 +200,16 @@ impl Context<'_> {
 
     #[inline]
     fn send(&mut self, issue: Issue, has_more: bool) {
-        self.buffers.lend(issue.buffer);
-        if self.router.issue(self.node, issue, has_more) == Receiver::Disk {
-            self.buffers.hand_to_disk(issue.buffer);
+        match self.router.issue(self.node, issue, has_more) {
+            Receiver::Disk => self.buffers.lend_to_disk(issue.buffer),
+            Receiver::Layer | Receiver::Nobody => self.buffers.lend_to_layer(issue.buffer),
         }
     }
 
     /// Answers a request from above. Panics when it was answered before.
     #[inline]
     pub fn finish(&mut self, request: RequestId, result: Result<(), IoError>) {
-        self.router.finish(request, self.node, result);
+        self.router.finish(request, self.node, result, self.buffers);
     }
 
     /// Says how coming up has ended.
@@ -375,7 +375,7 @@ impl Context<'_> {
     /// come to an end.
     #[inline]
     pub fn host_is_done(&self) -> bool {
-        self.router.host_is_done
+        self.router.host.is_done
     }
 
     /// True when the stack admits no write, so that nothing is worth moving: a layer begins no work

@@ -27,6 +27,7 @@ pub mod engine_state;
 pub mod error;
 pub mod extent;
 pub mod flush_failure;
+mod host_requests;
 pub mod idle;
 pub mod idle_control;
 pub mod joined;

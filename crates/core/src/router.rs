@@ -1,13 +1,14 @@
 //! Moves requests and completions across the edges of the stack, one at a time.
 
 use crate::activity::Activities;
-use crate::buffer::BufferSlice;
+use crate::buffer::{BufferSlice, Buffers};
 use crate::command::{Command, CommandError, CommandId, CommandReply, CommandState, NodeStatus};
 use crate::counters::Counts;
 use crate::deadlines::Deadlines;
 use crate::disk::DiskOp;
 use crate::error::IoError;
 use crate::extent::Extent;
+use crate::host_requests::HostRequests;
 use crate::label::RunningLabels;
 use crate::layer::{Issue, Port};
 use crate::lifecycle::OpenError;
@@ -36,6 +37,8 @@ pub(crate) enum Issuer {
 pub(crate) enum Receiver {
     Layer,
     Disk,
+    /// A layer that could not come up.
+    Nobody,
 }
 
 /// How far a layer has come.
@@ -193,9 +196,7 @@ pub(crate) struct Router {
     /// New disks that layers have yet to take.
     #[saved(keep)]
     pub replacements: Vec<Replacing>,
-    pub host_in_flight: u32,
-    /// The host will send no further request.
-    pub host_is_done: bool,
+    pub host: HostRequests,
     /// The stack admits reads and flushes alone.
     #[saved(keep)]
     pub is_read_only: bool,
@@ -230,8 +231,7 @@ impl Router {
             activities: Activities::default(),
             notices: Notices::default(),
             replacements: Vec::new(),
-            host_in_flight: 0,
-            host_is_done: false,
+            host: HostRequests::default(),
             is_read_only: false,
             opened: None,
             closed: None,
@@ -383,14 +383,6 @@ impl Router {
         disks
     }
 
-    pub fn host_arrived(&mut self) {
-        self.host_in_flight += 1;
-    }
-
-    pub fn host_answered(&mut self) {
-        self.host_in_flight -= 1;
-    }
-
     /// True when no request is anywhere in the stack.
     pub fn is_quiet(&self) -> bool {
         self.in_flight.is_empty() && self.messages.is_empty() && self.disk_ops.is_empty()
@@ -424,43 +416,70 @@ impl Router {
     /// Sends a registered request to its node.
     #[inline]
     pub fn send(&mut self, to: NodeId, request: Request) -> Receiver {
-        match self.hand_over(to, request) {
-            None => Receiver::Disk,
-            Some(message) => {
-                self.messages.push_back(message);
-                Receiver::Layer
-            }
+        let receiver = self.hand_over(to, request);
+        if receiver == Receiver::Layer {
+            self.messages.push_back(Message::Submit { to, request });
         }
+        receiver
     }
 
-    /// Hands a registered request to its node: to a disk at once, and to a layer with the message, which is yet to be
-    /// delivered. A layer that could not come up is lost.
+    /// Hands a registered request to its node, where that is a disk. A layer is yet to get it; one that could not come
+    /// up is lost.
     #[inline]
-    pub fn hand_over(&mut self, to: NodeId, request: Request) -> Option<Message> {
+    pub fn hand_over(&mut self, to: NodeId, request: Request) -> Receiver {
         match self.nodes[to.0 as usize].disk {
             Some(disk) => {
                 let Request { id, operation, extent, buffer, cause, has_more: _ } = request;
                 self.disk_ops.push_back((disk, DiskOp { id, operation, extent, buffer, cause }));
-                None
+                Receiver::Disk
             }
-            None if self.is_absent(to) => Some(self.end(request.id, to, Err(IoError::Lost))),
-            None => Some(Message::Submit { to, request }),
+            None if self.is_absent(to) => self.end_absent(request.id, to),
+            None => Receiver::Layer,
         }
     }
 
-    /// Ends a request.
-    #[inline]
-    pub fn finish(&mut self, id: RequestId, by: NodeId, result: Result<(), IoError>) {
-        let message = self.end(id, by, result);
+    /// Answers a request to a layer that could not come up.
+    #[cold]
+    fn end_absent(&mut self, id: RequestId, to: NodeId) -> Receiver {
+        let message = self.end(id, to, Err(IoError::Lost));
         self.messages.push_back(message);
+        Receiver::Nobody
+    }
+
+    /// Ends a request with a message to its issuer. That to the host is delivered at once: nobody in the stack waits for
+    /// it, but for requests that may go on then, and they keep their place among the messages.
+    #[inline]
+    pub fn finish(
+        &mut self,
+        id: RequestId,
+        by: NodeId,
+        result: Result<(), IoError>,
+        buffers: &mut Buffers,
+    ) {
+        match self.end(id, by, result) {
+            Message::Reply { request, completion, buffer } if !self.host.has_waiting() => {
+                buffers.give_back(buffer);
+                self.host.end(request, completion);
+            }
+            message => self.messages.push_back(message),
+        }
+    }
+
+    /// Answers a request of the host, and sends those on that have waited for it.
+    #[inline]
+    pub fn answer_host(&mut self, top: NodeId, request: RequestId, answer: Completion) {
+        self.host.end(request, answer);
+        while let Some(request) = self.host.next_granted() {
+            self.send(top, request);
+        }
     }
 
     /// Ends a request with a message to its issuer, which is yet to be delivered.
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self, id: RequestId, by: NodeId, result: Result<(), IoError>) -> Message {
         let entry = &mut self.in_flight[id.index];
         assert!(entry.active && entry.generation == id.generation, "a request was answered twice");
-        assert_eq!(entry.target, by, "a request was answered by a node it was not sent to");
+        assert!(entry.target == by, "a request was answered by a node it was not sent to");
         entry.active = false;
         entry.generation = entry.generation.wrapping_add(1);
         let InFlight { issuer, tag, buffer, .. } = *entry;
@@ -513,8 +532,9 @@ impl Router {
     ) -> RequestId {
         let entry = InFlight { generation: 0, active: true, issuer, target, tag, buffer, is_write };
         let index = self.in_flight.reuse_or(|| entry);
-        let generation = self.in_flight[index].generation;
-        self.in_flight[index] = InFlight { generation, ..entry };
+        let of_request = &mut self.in_flight[index];
+        let generation = of_request.generation;
+        *of_request = InFlight { generation, ..entry };
         RequestId { index, generation }
     }
 

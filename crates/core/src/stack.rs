@@ -17,13 +17,11 @@ use crate::extent::Extent;
 use crate::label::RunningLabels;
 use crate::layer::{Context, Layer};
 use crate::lifecycle::{OpenError, Start};
-use crate::map::ExtentLocks;
-use crate::operation::{Completion, Operation, Request, RequestId, Tag};
+use crate::operation::{Completion, Operation, Tag};
 use crate::planted::PlantedBug;
-use crate::router::{Gate, HostOperation, Message, Router, Stage};
+use crate::router::{Gate, HostOperation, Message, Receiver, Router, Stage};
 use crate::units::Instant;
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// Messages delivered for one event before the stack is declared to be going in circles.
@@ -66,11 +64,6 @@ pub struct Stack {
     top: NodeId,
     #[saved(keep)]
     geometry: Geometry,
-    locks: ExtentLocks<RequestId>,
-    /// Registered requests that wait for a lock.
-    waiting: Vec<Request>,
-    granted: Vec<RequestId>,
-    replies: VecDeque<Completion>,
     /// By the low bit of the tag, for a planted bug alone: a connection has written since it last
     /// flushed.
     unflushed: [bool; 2],
@@ -114,7 +107,7 @@ impl Stack {
             match operation {
                 Operation::Flush if !core::mem::take(unflushed) => {
                     let result = Ok(());
-                    return self.replies.push_back(Completion { tag, result });
+                    return self.router.host.answer_at_once(Completion { tag, result });
                 }
                 Operation::Write { .. } | Operation::Zero { .. } => *unflushed = true,
                 _ => {}
@@ -123,22 +116,22 @@ impl Stack {
         if self.router.is_read_only
             && let Some(result) = answer_of_read_only(operation)
         {
-            return self.replies.push_back(Completion { tag, result });
+            return self.router.host.answer_at_once(Completion { tag, result });
         }
-        buffers.lend(buffer);
-        if self.router.node(self.top).disk.is_some() {
-            buffers.hand_to_disk(buffer);
+        match self.router.node(self.top).disk {
+            None => buffers.lend_to_layer(buffer),
+            Some(_) => buffers.lend_to_disk(buffer),
         }
         let host = HostOperation { operation, extent, buffer };
         let request = self.router.register_host(self.top, tag, host);
-        self.router.host_arrived();
-        // A flush touches no block and covers only what has completed, so it waits for nothing.
-        if operation == Operation::Flush || self.locks.lock(request.id, extent) {
-            if let Some(message) = self.router.hand_over(self.top, request) {
-                self.deliver_first(message, now, buffers);
+        if self.router.host.begin(request) {
+            match self.router.hand_over(self.top, request) {
+                Receiver::Layer => {
+                    let message = Message::Submit { to: self.top, request };
+                    self.deliver_first(message, now, buffers);
+                }
+                Receiver::Disk | Receiver::Nobody => {}
             }
-        } else {
-            self.waiting.push(request);
         }
         self.deliver(now, buffers);
     }
@@ -208,7 +201,7 @@ impl Stack {
         if self.router.marks.gate != Gate::Open {
             return self.poll_reply_at_gate();
         }
-        self.replies.pop_front()
+        self.router.host.next_answer()
     }
 
     /// When a layer next wants to be woken.
@@ -224,20 +217,21 @@ impl Stack {
     /// Says whether the host will send no further request.
     #[inline]
     pub(crate) fn set_host_is_done(&mut self, is_done: bool) {
-        self.router.host_is_done = is_done;
+        self.router.host.is_done = is_done;
     }
 
     /// Host requests that are not yet answered.
     #[inline]
     pub fn host_in_flight(&self) -> u32 {
         // Answers that are held back are not given.
-        let held = if self.is_moving_mark() { self.replies.len() as u32 } else { 0 };
-        self.router.host_in_flight + held
+        let held = if self.is_moving_mark() { self.router.host.answers() } else { 0 };
+        self.router.host.in_flight() + held
     }
 
     /// True when nothing is in flight anywhere, background work included.
     pub fn is_quiet(&self) -> bool {
-        self.router.is_quiet() && self.replies.is_empty() && self.router.marks.is_quiet()
+        let has_answers = self.router.host.answers() > 0;
+        self.router.is_quiet() && !has_answers && self.router.marks.is_quiet()
     }
 
     /// Why a layer refuses every request, if code that a program brought to it has failed.
@@ -321,8 +315,19 @@ impl Stack {
     }
 
     /// Delivers messages until there are none.
+    #[inline]
     fn deliver(&mut self, now: Instant, buffers: &mut Buffers) {
-        self.deliver_all(now, buffers);
+        if !self.router.messages.is_empty() {
+            self.deliver_all(now, buffers);
+        }
+        if self.is_moving_mark() {
+            self.tend_moving_mark(now, buffers);
+        }
+    }
+
+    /// Goes on with a move of the count as far as it can.
+    #[cold]
+    fn tend_moving_mark(&mut self, now: Instant, buffers: &mut Buffers) {
         while self.is_moving_mark() {
             self.tend_marks(now, buffers);
             if self.router.messages.is_empty() {
@@ -367,9 +372,7 @@ impl Stack {
             }
             Message::Reply { request, completion, buffer } => {
                 buffers.give_back(buffer);
-                self.router.host_answered();
-                self.replies.push_back(completion);
-                self.unlock(request);
+                self.router.answer_host(self.top, request, completion);
             }
             rare => self.deliver_rare(now, rare, buffers),
         }
@@ -390,19 +393,6 @@ impl Stack {
             Message::Replaced { port, command, .. } => layer.replaced(port, command, &mut ctx),
             Message::Command { command, .. } => layer.command(command, &mut ctx),
             _ => {}
-        }
-    }
-
-    fn unlock(&mut self, request: RequestId) {
-        let granted = &mut self.granted;
-        self.locks.unlock(request, |id| granted.push(id));
-        if granted.is_empty() {
-            return;
-        }
-        for id in self.granted.drain(..) {
-            let index = self.waiting.iter().position(|waiting| waiting.id == id);
-            let request = self.waiting.remove(index.expect("a granted request was waiting"));
-            self.router.send(self.top, request);
         }
     }
 }

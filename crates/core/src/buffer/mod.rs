@@ -92,6 +92,7 @@ enum Content {
 
 #[derive(SavedValue)]
 struct Buffer {
+    /// As many as were asked for.
     blocks: u32,
     /// Issued operations that still hold a part of it.
     lent: u32,
@@ -130,6 +131,12 @@ const SIZE_CLASSES: usize = 31;
 /// does not hold its memory for ever.
 const FREE_BLOCKS_MAX: u64 = 16_384;
 
+/// The power of two of the capacity of a buffer of so many blocks, at least one.
+#[inline(always)]
+fn class_of(blocks: u32) -> usize {
+    (u32::BITS - (blocks - 1).leading_zeros()) as usize
+}
+
 impl Buffers {
     /// Buffers of the given kind, none allocated yet.
     pub fn new(kind: ContentKind) -> Buffers {
@@ -149,12 +156,13 @@ impl Buffers {
 
     /// A buffer of `blocks` blocks, its content unspecified. Returns [`BufferSlice::EMPTY`] for
     /// none. Reuses released buffers, so a steady state allocates nothing.
+    #[inline]
     pub fn allocate(&mut self, blocks: u64) -> BufferSlice {
         if blocks == 0 {
             return BufferSlice::EMPTY;
         }
         assert!(blocks <= 1 << (SIZE_CLASSES - 1), "a buffer of {blocks} blocks");
-        let class = blocks.next_power_of_two().trailing_zeros() as usize;
+        let class = class_of(blocks as u32);
         let index = match self.free[class].pop() {
             Some(index) => {
                 self.free_blocks -= 1 << class;
@@ -170,6 +178,7 @@ impl Buffers {
     }
 
     /// A place in the slab with new content.
+    #[cold]
     fn add_buffer(&mut self, blocks: usize) -> u32 {
         let buffer = Buffer {
             blocks: 0,
@@ -200,30 +209,37 @@ impl Buffers {
 
     /// Gives a buffer back. Takes the whole slice that [`allocate`](Self::allocate) returned;
     /// panics while an issued operation holds a part of it.
+    #[inline]
     pub fn release(&mut self, slice: BufferSlice) {
         if slice.blocks == 0 {
             return;
         }
         let buffer = &mut self.slab[slice.buffer.0 as usize];
         assert!(buffer.allocated, "a buffer was released twice");
-        assert_eq!(buffer.lent, 0, "a buffer was released while an operation held it");
+        assert!(buffer.lent == 0, "a buffer was released while an operation held it");
         assert!(slice.first_block == 0 && slice.blocks == buffer.blocks, "a part was released");
         buffer.allocated = false;
-        let class = buffer.blocks.next_power_of_two().trailing_zeros() as usize;
-        let holds_bytes = matches!(buffer.content, Content::Bytes(_));
-        let has_held_report = holds_bytes && self.kind != ContentKind::Bytes;
-        if has_held_report {
-            self.slab[slice.buffer.0 as usize].content = self.new_content(1 << class);
+        let class = class_of(slice.blocks);
+        if matches!(buffer.content, Content::Bytes(_)) && !self.keeps_bytes(slice.buffer, class) {
+            return;
         }
-        let buffer = &mut self.slab[slice.buffer.0 as usize];
-        let is_bytes = holds_bytes && !has_held_report;
-        if is_bytes && self.free_blocks + (1 << class) > FREE_BLOCKS_MAX {
-            buffer.content = Content::Counted;
-            self.vacant.push(slice.buffer.0);
-        } else {
-            self.free_blocks += 1 << class;
-            self.free[class].push(slice.buffer.0);
+        self.free_blocks += 1 << class;
+        self.free[class].push(slice.buffer.0);
+    }
+
+    /// Whether a buffer of bytes that was released is kept for the next one who asks. One that held a report is another one
+    /// by then.
+    fn keeps_bytes(&mut self, buffer: BufferId, class: usize) -> bool {
+        if self.kind != ContentKind::Bytes {
+            self.slab[buffer.0 as usize].content = self.new_content(1 << class);
+            return true;
         }
+        let keeps = self.free_blocks + (1 << class) <= FREE_BLOCKS_MAX;
+        if !keeps {
+            self.slab[buffer.0 as usize].content = Content::Counted;
+            self.vacant.push(buffer.0);
+        }
+        keeps
     }
 
     /// How many buffers are allocated: none when a stack is quiet.
@@ -237,14 +253,23 @@ impl Buffers {
         allocated.map(|buffer| u64::from(buffer.blocks)).sum()
     }
 
+    /// An operation goes to a layer with the slice.
     #[inline]
-    pub(crate) fn lend(&mut self, slice: BufferSlice) {
-        if slice.blocks > 0 {
-            let buffer = &mut self.slab[slice.buffer.0 as usize];
-            assert!(buffer.allocated, "an operation was issued with a released buffer");
-            assert!(slice.first_block + slice.blocks <= buffer.blocks, "a slice past its buffer");
-            buffer.lent += 1;
+    pub(crate) fn lend_to_layer(&mut self, slice: BufferSlice) {
+        self.lend(slice);
+    }
+
+    /// Lends a slice to an operation, and answers its buffer; none where there is no data.
+    #[inline(always)]
+    fn lend(&mut self, slice: BufferSlice) -> Option<&mut Buffer> {
+        if slice.blocks == 0 {
+            return None;
         }
+        let buffer = &mut self.slab[slice.buffer.0 as usize];
+        assert!(buffer.allocated, "an operation was issued with a released buffer");
+        assert!(slice.first_block + slice.blocks <= buffer.blocks, "a slice past its buffer");
+        buffer.lent += 1;
+        Some(buffer)
     }
 
     #[inline]
@@ -254,11 +279,11 @@ impl Buffers {
         }
     }
 
-    /// An operation went to a disk with the slice.
+    /// An operation goes to a disk with the slice.
     #[inline]
-    pub(crate) fn hand_to_disk(&mut self, slice: BufferSlice) {
-        if slice.blocks > 0 {
-            self.slab[slice.buffer.0 as usize].at_disk += 1;
+    pub(crate) fn lend_to_disk(&mut self, slice: BufferSlice) {
+        if let Some(buffer) = self.lend(slice) {
+            buffer.at_disk += 1;
         }
     }
 

@@ -4,11 +4,9 @@ use super::{DiskId, NodeId, Stack};
 use crate::counters::Counts;
 use crate::disk::Geometry;
 use crate::layer::{Layer, Port};
-use crate::map::ExtentLocks;
 use crate::rng::Rng;
 use crate::router::{NodeState, PortState, Router, Stage};
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// Puts a stack together from the bottom up.
@@ -82,10 +80,6 @@ impl StackBuilder {
             geometry: self.geometries[usize::from(top.0)].clone(),
             router: Router::new(self.nodes),
             top,
-            locks: ExtentLocks::default(),
-            waiting: Vec::new(),
-            granted: Vec::new(),
-            replies: VecDeque::new(),
             unflushed: [false; 2],
         }
     }

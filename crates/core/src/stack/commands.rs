@@ -218,7 +218,7 @@ impl Stack {
     /// Hands over what a person must know. The engine does so at each instant; what layers say while they
     /// come up waits for the first one, and what they say while they go down for whoever calls this.
     #[cold]
-    pub fn tell_notices(&mut self, now: Instant, frontend: &mut dyn Frontend) {
+    pub fn tell_notices<F: Frontend + ?Sized>(&mut self, now: Instant, frontend: &mut F) {
         let dropped = self.router.notices.take_dropped();
         if dropped > 0 {
             frontend.notices_dropped(now, dropped);

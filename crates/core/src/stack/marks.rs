@@ -167,7 +167,7 @@ impl Stack {
         if self.router.marks.gate == Gate::Held {
             return None;
         }
-        let Completion { tag, result } = self.replies.pop_front()?;
+        let Completion { tag, result } = self.router.host.next_answer()?;
         Some(Completion { tag, result: result.and(Err(IoError::Medium)) })
     }
 
