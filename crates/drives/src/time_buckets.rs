@@ -23,11 +23,13 @@ impl Buckets {
     }
 
     /// Whether the last bucket ends after `at_ns`.
+    #[inline]
     pub fn reach(&self, at_ns: u64) -> bool {
         at_ns / self.width_ns < self.count as u64
     }
 
     /// The bucket of `at_ns`, which must be in reach.
+    #[inline]
     pub fn index(&self, at_ns: u64) -> usize {
         (at_ns / self.width_ns) as usize
     }

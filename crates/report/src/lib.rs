@@ -70,7 +70,7 @@ pub use no_cleaning::NoCleaning;
 pub use node_table::{Cell, Column, NodeTable, TableOfKind};
 pub use peak_memory::{MemoryUser, peak_rss_bytes};
 pub use phases::{Phase, PhaseUse, Phases};
-pub use recorder::{Recorder, SERIES_BUCKETS};
+pub use recorder::{Ended, Recorder, SERIES_BUCKETS};
 pub use report::label;
 pub use report::{
     Combination, CombinedSource, Dependencies, DiskAreaUse, DiskUse, Due, Figures, IoTime,
@@ -78,7 +78,7 @@ pub use report::{
     WorkloadKind, WriteAmplification, ratio,
 };
 pub use request_rows::{RequestRow, RequestTable};
-pub use request_series::ResponseSeries;
+pub use request_series::{RequestKind, ResponseSeries};
 pub use response_times::ResponseTimes;
 pub use results::{FailedRun, ResultsPart, ResultsTable, results};
 pub use run_parts::{

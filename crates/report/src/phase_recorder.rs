@@ -2,6 +2,7 @@
 
 use super::histogram::LatencyHistogram;
 use super::phases::{Phase, PhaseUse, Phases};
+use super::request_series::RequestKind;
 
 const NS_PER_S: f64 = 1e9;
 
@@ -15,6 +16,16 @@ pub(super) struct Latencies {
 }
 
 impl Latencies {
+    /// Those of the requests of a kind.
+    #[inline]
+    pub fn of(&mut self, kind: RequestKind) -> &mut LatencyHistogram {
+        match kind {
+            RequestKind::Read => &mut self.reads,
+            RequestKind::Write => &mut self.writes,
+            RequestKind::Other => &mut self.others,
+        }
+    }
+
     /// Those of all requests.
     pub fn all(&self) -> LatencyHistogram {
         let mut all = self.reads.clone();

@@ -6,7 +6,7 @@ use super::histogram::LatencyHistogram;
 use super::phase_recorder::{Latencies, PhaseRecorder};
 use super::phases::Phase;
 use super::report::{Figures, Run};
-use super::request_series::{Kind, RequestSeries};
+use super::request_series::{RequestKind, RequestSeries};
 use super::series::GaugeSeries;
 use super::window_recorder::WindowRecorder;
 use imbrex_core::activity::Activity;
@@ -19,11 +19,30 @@ pub const SERIES_BUCKETS: usize = 512;
 /// The fill of the persistent cache is kept in millionths.
 const FILL_SCALE: u64 = 1_000_000;
 
+/// A host request that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// When, in nanoseconds from the start of the run.
+    pub at_ns: u64,
+    /// How long it took.
+    pub latency_ns: u64,
+    /// What it did.
+    pub kind: RequestKind,
+    /// How much it moved.
+    pub bytes: u64,
+    /// How long after it was due it ended, of a request of a stream.
+    pub since_due_ns: Option<u64>,
+    /// The number of the window that it was for, if it was for one.
+    pub window: Option<u16>,
+    /// What was on while it was open.
+    pub felt: Option<Activity>,
+}
+
 /// Collects latencies and series of one run, in simulation and in service alike.
 ///
-/// Call [`read_completed`](Recorder::read_completed),
+/// Call [`completed`](Recorder::completed), or [`read_completed`](Recorder::read_completed),
 /// [`write_completed`](Recorder::write_completed) or
-/// [`other_completed`](Recorder::other_completed) for each host request,
+/// [`other_completed`](Recorder::other_completed), for each host request,
 /// [`persistent_cache_used`](Recorder::persistent_cache_used) when the fill changes, and
 /// [`finish`](Recorder::finish) once. Instants are nanoseconds from the start of the run. A request
 /// allocates nothing.
@@ -33,8 +52,6 @@ pub struct Recorder {
     phases: Option<Box<PhaseRecorder>>,
     /// None until a node cleans or holds requests back.
     activities: Option<Box<ActivityRecorder>>,
-    /// What the request felt that is told next.
-    felt: Option<Activity>,
     windows: WindowRecorder,
     /// None until a request of a stream has ended.
     since_due: Option<Box<LatencyHistogram>>,
@@ -51,7 +68,6 @@ impl Recorder {
             latencies: Latencies::default(),
             phases: None,
             activities: None,
-            felt: None,
             windows: WindowRecorder::default(),
             since_due: None,
             requests: RequestSeries::new(SERIES_BUCKETS),
@@ -60,45 +76,50 @@ impl Recorder {
         }
     }
 
+    /// A host request has ended. It counts for the run, and for its phase if the run has any.
+    pub fn completed(&mut self, ended: &Ended) {
+        let Ended { at_ns, latency_ns, kind, bytes, since_due_ns, window, felt } = *ended;
+        self.latencies.of(kind).record(latency_ns);
+        if let Some(phases) = &mut self.phases {
+            phases.latencies().of(kind).record(latency_ns);
+        }
+        if let Some(activities) = &mut self.activities {
+            activities.latencies(felt).of(kind).record(latency_ns);
+        }
+        if let Some(window) = window {
+            self.windows.completed(usize::from(window), latency_ns);
+        }
+        if let Some(since_due_ns) = since_due_ns {
+            self.since_due.get_or_insert_default().record(since_due_ns);
+        }
+        self.requests.add(at_ns, latency_ns, kind, bytes);
+    }
+
+    /// The same of one of which nothing more is known.
+    fn plain_completed(&mut self, at_ns: u64, latency_ns: u64, kind: RequestKind, bytes: u64) {
+        let (since_due_ns, window, felt) = (None, None, None);
+        self.completed(&Ended { at_ns, latency_ns, kind, bytes, since_due_ns, window, felt });
+    }
+
     /// A host read of `bytes` bytes took `latency_ns` and completed at `now_ns`.
     pub fn read_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
-        self.each_latencies(|of| of.reads.record(latency_ns));
-        self.requests.add(now_ns, latency_ns, Kind::Read, bytes);
+        self.plain_completed(now_ns, latency_ns, RequestKind::Read, bytes);
     }
 
     /// A host write of `bytes` bytes took `latency_ns` and completed at `now_ns`.
     pub fn write_completed(&mut self, now_ns: u64, latency_ns: u64, bytes: u64) {
-        self.each_latencies(|of| of.writes.record(latency_ns));
-        self.requests.add(now_ns, latency_ns, Kind::Write, bytes);
+        self.plain_completed(now_ns, latency_ns, RequestKind::Write, bytes);
     }
 
     /// A host request that moves no data (flush, write of zeroes, trim) took `latency_ns` and
     /// completed at `now_ns`. It counts as a request, and neither as a read nor as a write.
     pub fn other_completed(&mut self, now_ns: u64, latency_ns: u64) {
-        self.each_latencies(|of| of.others.record(latency_ns));
-        self.requests.add(now_ns, latency_ns, Kind::Other, 0);
+        self.plain_completed(now_ns, latency_ns, RequestKind::Other, 0);
     }
 
     /// Requests are of windows with these names from now on. Each allocates 300 KB.
     pub fn set_windows(&mut self, names: Vec<String>) {
         self.windows = WindowRecorder::new(names);
-    }
-
-    /// A request of the window with this number took `latency_ns`. It was told as a read, a write or another one too.
-    pub fn window_completed(&mut self, window: usize, latency_ns: u64) {
-        self.windows.completed(window, latency_ns);
-    }
-
-    /// A request of a stream ended so long after it was due. It was told as a read, a write or another one too.
-    pub fn due_completed(&mut self, since_due_ns: u64) {
-        self.since_due
-            .get_or_insert_with(|| Box::new(LatencyHistogram::new()))
-            .record(since_due_ns);
-    }
-
-    /// The request that is told next was open while this was on.
-    pub fn felt(&mut self, felt: Option<Activity>) {
-        self.felt = felt;
     }
 
     /// Nodes clean and hold requests back so from `now_ns` on; instants must not decrease. Before the first call nothing
@@ -118,18 +139,6 @@ impl Recorder {
         }
         if let Some(phases) = &mut self.phases {
             phases.set(now_ns, phase);
-        }
-    }
-
-    /// A request counts for the run, and for its phase if the run has any.
-    #[inline]
-    fn each_latencies(&mut self, record: impl Fn(&mut Latencies)) {
-        record(&mut self.latencies);
-        if let Some(phases) = &mut self.phases {
-            record(phases.latencies());
-        }
-        if let Some(activities) = &mut self.activities {
-            record(activities.latencies(self.felt.take()));
         }
     }
 
@@ -170,8 +179,8 @@ impl Recorder {
             figures
         });
         run.figures = Figures {
-            read_mib_per_s: self.requests.mib_per_s(Kind::Read, end_ns),
-            write_mib_per_s: self.requests.mib_per_s(Kind::Write, end_ns),
+            read_mib_per_s: self.requests.mib_per_s(RequestKind::Read, end_ns),
+            write_mib_per_s: self.requests.mib_per_s(RequestKind::Write, end_ns),
             requests_per_s: self.requests.per_s(end_ns),
             requests_under_way: self.requests.under_way(end_ns),
             responses: self.requests.responses(end_ns),

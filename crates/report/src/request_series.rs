@@ -24,8 +24,8 @@ const BINS: usize = OCTAVES << BINS_AN_OCTAVE_LOG2;
 const NO_LATENCIES: [[u32; BINS]; WITH_PERCENTILES] = [[0; BINS]; WITH_PERCENTILES];
 
 /// What a request did, as far as its latency counts apart.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
     /// It read.
     Read,
     /// It wrote.
@@ -68,6 +68,9 @@ pub(super) struct RequestSeries {
     counted: Vec<Counted>,
     /// For each bucket and each kind with percentiles the number of latencies in each bin.
     bins: Vec<[[u32; BINS]; WITH_PERCENTILES]>,
+    /// The bucket in which a request ended last, and when it begins: the next one mostly ends there too.
+    last: usize,
+    last_from_ns: u64,
 }
 
 /// What is counted in a bucket.
@@ -79,7 +82,8 @@ struct Counted {
     longest_ns: [u64; KINDS],
     /// Requests that began in the bucket less those that ended in it.
     begun: i64,
-    /// The instants at which they began less those at which they ended.
+    /// The instants at which they began less those at which they ended, and `response_ns` more: nothing where all have
+    /// begun in the bucket in which they ended.
     begun_ns: i128,
 }
 
@@ -103,38 +107,54 @@ impl RequestSeries {
             buckets: Buckets::new(buckets),
             counted: vec![Counted::default(); buckets],
             bins: vec![NO_LATENCIES; buckets],
+            last: 0,
+            last_from_ns: 0,
         }
     }
 
     /// A request of `bytes` bytes took `latency_ns` and ended at `now_ns`; instants may come in any order.
     #[inline]
-    pub fn add(&mut self, now_ns: u64, latency_ns: u64, kind: Kind, bytes: u64) {
-        self.reach(now_ns);
-        let index = self.buckets.index(now_ns);
+    pub fn add(&mut self, now_ns: u64, latency_ns: u64, kind: RequestKind, bytes: u64) {
+        let index = self.index(now_ns);
         let bucket = &mut self.counted[index];
         bucket.requests += 1;
         bucket.response_ns += latency_ns;
         let longest_ns = &mut bucket.longest_ns[kind as usize];
         *longest_ns = latency_ns.max(*longest_ns);
-        if kind != Kind::Other {
+        if kind != RequestKind::Other {
             bucket.bytes[kind as usize] += bytes;
             let bin = &mut self.bins[index][kind as usize][bin(latency_ns)];
             *bin = bin.saturating_add(1);
         }
-        let began_ns = now_ns.saturating_sub(latency_ns);
-        if began_ns >= index as u64 * self.buckets.width_ns {
-            bucket.begun_ns -= i128::from(now_ns - began_ns);
-        } else {
-            bucket.begun -= 1;
-            bucket.begun_ns -= i128::from(now_ns);
-            let bucket = &mut self.counted[self.buckets.index(began_ns)];
-            bucket.begun += 1;
-            bucket.begun_ns += i128::from(began_ns);
+        if latency_ns > now_ns - self.last_from_ns {
+            self.began_before(now_ns, latency_ns);
         }
     }
 
+    /// The bucket in which a request ends at this instant; it is the last one from then on.
+    #[inline]
+    fn index(&mut self, now_ns: u64) -> usize {
+        if now_ns < self.last_from_ns || now_ns - self.last_from_ns >= self.buckets.width_ns {
+            self.reach(now_ns);
+            self.last = self.buckets.index(now_ns);
+            self.last_from_ns = self.last as u64 * self.buckets.width_ns;
+        }
+        self.last
+    }
+
+    /// The request that ended last, at `now_ns`, did not begin in the bucket in which it ended.
+    fn began_before(&mut self, now_ns: u64, latency_ns: u64) {
+        let began_ns = now_ns.saturating_sub(latency_ns);
+        let ended = &mut self.counted[self.last];
+        ended.begun -= 1;
+        ended.begun_ns += i128::from(latency_ns) - i128::from(now_ns);
+        let began = &mut self.counted[self.buckets.index(began_ns)];
+        began.begun += 1;
+        began.begun_ns += i128::from(began_ns);
+    }
+
     /// MiB of `kind` per second of a run that ended at `end_ns`. The last bucket ends there, as that of [`rates`].
-    pub fn mib_per_s(&mut self, kind: Kind, end_ns: u64) -> Series {
+    pub fn mib_per_s(&mut self, kind: RequestKind, end_ns: u64) -> Series {
         self.rates(end_ns, 1.0 / BYTES_PER_MIB, |of| of.bytes[kind as usize])
     }
 
@@ -165,8 +185,8 @@ impl RequestSeries {
 
     /// Percentiles and the longest, of reads and of writes.
     pub fn responses(&mut self, end_ns: u64) -> ResponseSeries {
-        let [read_p50_ms, read_p99_ms, read_max_ms] = self.of_kind(Kind::Read, end_ns);
-        let [write_p50_ms, write_p99_ms, write_max_ms] = self.of_kind(Kind::Write, end_ns);
+        let [read_p50_ms, read_p99_ms, read_max_ms] = self.of_kind(RequestKind::Read, end_ns);
+        let [write_p50_ms, write_p99_ms, write_max_ms] = self.of_kind(RequestKind::Write, end_ns);
         ResponseSeries {
             read_p50_ms,
             read_p99_ms,
@@ -178,7 +198,7 @@ impl RequestSeries {
     }
 
     /// Median, 99th percentile and the longest; empty where there was none of the kind.
-    fn of_kind(&mut self, kind: Kind, end_ns: u64) -> [Series; 3] {
+    fn of_kind(&mut self, kind: RequestKind, end_ns: u64) -> [Series; 3] {
         self.reach(end_ns.saturating_sub(1));
         let kind = kind as usize;
         let used = self.buckets.used(end_ns);
@@ -214,7 +234,7 @@ impl RequestSeries {
             let from_ns = index as i128 * width_ns;
             let before = begun * from_ns - begun_ns;
             begun += i128::from(of.begun);
-            begun_ns += of.begun_ns;
+            begun_ns += of.begun_ns - i128::from(of.response_ns);
             let to_ns = (from_ns + width_ns).min(i128::from(end_ns));
             let ns = (begun * to_ns - begun_ns) - before;
             round_significant(ns as f64 / (to_ns - from_ns).max(1) as f64)
@@ -250,6 +270,8 @@ impl RequestSeries {
             self.merge_bins();
             self.buckets.width_ns *= 2;
         }
+        // Buckets begin elsewhere now.
+        (self.last, self.last_from_ns) = (0, 0);
     }
 
     /// What [`halve`] does, of the bins, which have no default.
@@ -315,9 +337,9 @@ mod tests {
     fn widths_double_and_nothing_is_lost() {
         let mut series = RequestSeries::new(4);
         for ms in 0..100 {
-            series.add(ms * MS, 0, Kind::Write, 3 << 20);
+            series.add(ms * MS, 0, RequestKind::Write, 3 << 20);
         }
-        let rates = series.mib_per_s(Kind::Write, 100 * MS);
+        let rates = series.mib_per_s(RequestKind::Write, 100 * MS);
         assert_eq!(rates.bucket_s, 0.032);
         assert_eq!(rates.values, [3000.0, 3000.0, 3000.0], "the last bucket covers 36 ms");
         assert_eq!(series.per_s(100 * MS).values, [1000.0, 1000.0, 1000.0]);
@@ -326,7 +348,7 @@ mod tests {
     #[test]
     fn series_cover_the_run_even_if_nothing_happened_late() {
         let mut series = RequestSeries::new(4);
-        series.add(0, 0, Kind::Read, 1);
+        series.add(0, 0, RequestKind::Read, 1);
         let rates = series.per_s(16 * MS);
         assert_eq!((rates.bucket_s, rates.values.len()), (0.004, 4));
         assert_eq!(series.under_way(16 * MS).values, [0.0; 4]);
@@ -347,10 +369,10 @@ mod tests {
         let mut latencies: Vec<u64> =
             (0..2000u64).map(|i| 1500 + i * i * 977 % 300_000_000).collect();
         for latency in &latencies {
-            series.add(0, *latency, Kind::Read, 4096);
+            series.add(0, *latency, RequestKind::Read, 4096);
         }
-        series.add(0, 7 * MS, Kind::Write, 4096);
-        series.add(0, 900 * MS, Kind::Other, 0);
+        series.add(0, 7 * MS, RequestKind::Write, 4096);
+        series.add(0, 900 * MS, RequestKind::Other, 0);
         latencies.sort_unstable();
         let told = series.responses(MS);
         for (values, exact) in
@@ -373,12 +395,12 @@ mod tests {
         let mut series = RequestSeries::new(2);
         let hours = 7200 * 1000 * MS;
         for latency in [3, 5, hours, hours] {
-            series.add(0, latency, Kind::Write, 1);
+            series.add(0, latency, RequestKind::Write, 1);
         }
         let told = series.responses(MS);
         assert_eq!(told.write_p99_ms.values, [7.2e6]);
         let mut series = RequestSeries::new(2);
-        (0..10).for_each(|_| series.add(0, 3, Kind::Write, 1));
+        (0..10).for_each(|_| series.add(0, 3, RequestKind::Write, 1));
         assert_eq!(series.responses(MS).write_p50_ms.values, [3e-6]);
     }
 
@@ -386,12 +408,46 @@ mod tests {
     fn requests_are_under_way_from_begin_to_end() {
         let mut series = RequestSeries::new(4);
         // From 0.5 to 1 ms; from 0.5 to 3 ms; from 2 to 2.25 ms.
-        series.add(MS, MS / 2, Kind::Read, 1);
-        series.add(3 * MS, 5 * MS / 2, Kind::Write, 1);
-        series.add(9 * MS / 4, MS / 4, Kind::Other, 0);
+        series.add(MS, MS / 2, RequestKind::Read, 1);
+        series.add(3 * MS, 5 * MS / 2, RequestKind::Write, 1);
+        series.add(9 * MS / 4, MS / 4, RequestKind::Other, 0);
         assert_eq!(series.under_way(4 * MS).values, [1.0, 1.0, 1.25, 0.0]);
-        series.add(6 * MS, 4 * MS, Kind::Read, 1);
+        series.add(6 * MS, 4 * MS, RequestKind::Read, 1);
         let merged = series.under_way(6 * MS);
         assert_eq!((merged.bucket_s, &merged.values[..]), (0.002, &[1.0, 1.625, 1.0][..]));
+    }
+
+    #[test]
+    fn requests_in_any_order_are_under_way_as_long_as_each_of_them() {
+        let mut state = 7u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % below
+        };
+        let mut series = RequestSeries::new(8);
+        let mut requests = Vec::new();
+        for number in 0..500 {
+            // Mostly a little later than the one before; some long before it, and some that began before the run did.
+            let now_ns = match random(10) {
+                0 => random(60 * MS),
+                _ => number * MS / 10 + random(MS / 5),
+            };
+            let latency_ns = [random(MS / 10), random(40 * MS)][usize::from(random(4) == 0)];
+            series.add(now_ns, latency_ns, RequestKind::Read, 1);
+            requests.push((now_ns.saturating_sub(latency_ns), now_ns));
+        }
+        let told = series.under_way(60 * MS);
+        let width_ns = (told.bucket_s * NS_PER_S).round() as u64;
+        assert_eq!((width_ns, told.values.len()), (8 * MS, 8));
+        for (at, value) in told.values.iter().enumerate() {
+            let from_ns = at as u64 * width_ns;
+            let to_ns = (from_ns + width_ns).min(60 * MS);
+            let inside = |(began, ended): &(u64, u64)| {
+                (*ended).min(to_ns).saturating_sub((*began).max(from_ns))
+            };
+            let ns: u64 = requests.iter().map(inside).sum();
+            let expected = round_significant(ns as f64 / (to_ns - from_ns) as f64);
+            assert_eq!(*value, expected, "bucket {at}");
+        }
     }
 }

@@ -17,6 +17,7 @@ impl WindowRecorder {
     }
 
     /// A request of a window took so long.
+    #[inline]
     pub fn completed(&mut self, window: usize, latency_ns: u64) {
         if let Some((_, latencies)) = self.windows.get_mut(window) {
             latencies.record(latency_ns);

@@ -28,7 +28,7 @@ use imbrex_core::map::Slab;
 use imbrex_core::operation::{Completion, Operation, Tag};
 use imbrex_core::stack::Arrival;
 use imbrex_core::units::{BLOCK_BYTES, BlockCount, Duration, Instant};
-use imbrex_report::{CutUse, Recorder, ReplayMode, RequestCounts};
+use imbrex_report::{CutUse, Ended, Recorder, ReplayMode, RequestCounts, RequestKind};
 use imbrex_traces::{BlockRule, TraceError, TraceOperation, TraceRecord};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -212,12 +212,11 @@ pub struct Replayer<I> {
     records: I,
     options: ReplayOptions,
     device_blocks: BlockCount,
-    /// The next record, with its number.
-    next: Option<(Waiting, Instant)>,
+    /// The next record.
+    next: Option<Waiting>,
     records_read: u64,
     /// What waits until it is measured.
     hold: Hold,
-
     /// When what is recorded begins.
     from: Instant,
     /// What is added to times of arrival, because the requests before were late.
@@ -309,7 +308,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     pub fn hold_after(&mut self, number: u64) -> Rc<Cell<u64>> {
         let after = self.hold.after();
         after.set(number);
-        self.hold.take(&mut self.next);
+        if let Some(waiting) = self.next.take_if(|waiting| waiting.record > number) {
+            self.hold.keep(waiting);
+        }
         after
     }
 
@@ -317,7 +318,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     /// [`hold_after`](Self::hold_after) does.
     pub fn skip(&mut self, number: u64) {
         self.hold_after(number);
-        while let Some((waiting, _)) = self.next {
+        while let Some(waiting) = self.next {
             self.counts.end_blocks = self.counts.end_blocks.max(waiting.extent.end().0);
             self.advance();
         }
@@ -332,11 +333,11 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         recorder.set_windows(windows);
         self.recorder.replace(recorder);
         self.next = self.hold.release();
-        if let Some((_, at)) = &mut self.next
+        if let Some(waiting) = &mut self.next
             && self.options.mode.is_by_time()
         {
-            self.shift = now.since(*at);
-            *at = (*at).max(now);
+            self.shift = now.since(waiting.at);
+            waiting.at = waiting.at.max(now);
         }
         self.counts =
             ReplayCounts { end_blocks: self.counts.end_blocks, ..ReplayCounts::default() };
@@ -420,36 +421,25 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     }
 
     /// Reads on to the next record that is to be issued.
+    #[inline(always)]
     fn advance(&mut self) {
-        self.next = None;
+        self.next = self.read_on();
+    }
+
+    /// The next record that is to be issued: none at the end, where it is held back, and where it stops the replay.
+    #[inline(always)]
+    fn read_on(&mut self) -> Option<Waiting> {
         if self.error.is_some() {
-            return;
+            return None;
         }
         let before = self.records_read;
-        let record = match self.next_record() {
-            None => return,
-            Some(Ok(record)) => record,
-            Some(Err(error)) => {
-                self.error = Some(error.into());
-                return;
-            }
+        let record = match self.next_record()? {
+            Ok(record) => record,
+            Err(error) => return self.fail(error.into()),
         };
-        let stream = match &mut self.streams {
-            Some(streams) => match streams.of(&record, self.records_read) {
-                Some(stream) => stream,
-                None => {
-                    self.error = Some(ReplayError::NoResponse { record: self.records_read });
-                    return;
-                }
-            },
-            None => 0,
-        };
-        let number = match self.window(&record, stream) {
-            Ok(number) => number,
-            Err(error) => {
-                self.error = Some(error);
-                return;
-            }
+        let (stream, number) = match (&self.streams, &self.dealt.windows) {
+            (None, Windows::None) => (0, None),
+            _ => self.deal(&record)?,
         };
         let window = number.and_then(|number| self.dealt.windows.all().get(number));
         let placement = self.placement(&record);
@@ -457,51 +447,74 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             Some(window) => window.place(&record, placement),
             None => place(&record, self.device_blocks, placement),
         };
-        match placed {
-            Some((operation, extent)) => {
-                let (at, speed) = match self.options.mode {
-                    ReplayMode::OpenLoop { speed } => {
-                        ((record.time_ns as f64 / speed) as u64, speed)
-                    }
-                    ReplayMode::Streams { .. } | ReplayMode::Live => (record.time_ns, 1.0),
-                    ReplayMode::ClosedLoop { .. } | ReplayMode::Untimed => (0, 1.0),
-                };
-                let at = at.saturating_add(self.shift.0);
-                if at > ARRIVAL_NS_MAX {
-                    self.error = Some(ReplayError::TooLate {
-                        record: self.records_read,
-                        arrival_s: record.time_ns as f64 / speed / 1e9,
-                        speed,
-                    });
-                    return;
-                }
-                let window = number.map_or(NO_WINDOW, |number| number as u16);
-                let record = self.records_read;
-                let waiting = Waiting { record, operation, extent, window, stream };
-                self.next = Some((waiting, Instant(at)));
-                // The pieces of a record stay together.
-                if record != before {
-                    self.hold.take(&mut self.next);
-                }
-            }
-            None => self.error = Some(self.beyond(window, &record)),
+        let Some((operation, extent)) = placed else {
+            let error = self.beyond(window, &record);
+            return self.fail(error);
+        };
+        let at = self.arrival(&record)?;
+        let window = number.map_or(NO_WINDOW, |number| number as u16);
+        let record = self.records_read;
+        let waiting = Waiting { record, at, operation, extent, window, stream };
+        // The pieces of a record stay together.
+        if record != before && self.hold.holds(record) {
+            self.hold.keep(waiting);
+            return None;
         }
+        Some(waiting)
+    }
+
+    /// The record that was read last stops the replay.
+    #[cold]
+    fn fail<T>(&mut self, error: ReplayError) -> Option<T> {
+        self.error = Some(error);
+        None
+    }
+
+    /// The stream that the record which was read last joins, and the number of its window if it has one. None where it
+    /// stops the replay.
+    fn deal(&mut self, record: &TraceRecord) -> Option<(u32, Option<usize>)> {
+        let stream = match &mut self.streams {
+            Some(streams) => match streams.of(record, self.records_read) {
+                Some(stream) => stream,
+                None => return self.fail(ReplayError::NoResponse { record: self.records_read }),
+            },
+            None => 0,
+        };
+        match self.window(record, stream) {
+            Ok(number) => Some((stream, number)),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// When the record that was read last arrives. None where that stops the replay.
+    #[inline]
+    fn arrival(&mut self, record: &TraceRecord) -> Option<Instant> {
+        let (at, speed) = match self.options.mode {
+            ReplayMode::OpenLoop { speed } => ((record.time_ns as f64 / speed) as u64, speed),
+            ReplayMode::Streams { .. } | ReplayMode::Live => (record.time_ns, 1.0),
+            ReplayMode::ClosedLoop { .. } | ReplayMode::Untimed => (0, 1.0),
+        };
+        let at = at.saturating_add(self.shift.0);
+        if at > ARRIVAL_NS_MAX {
+            let arrival_s = record.time_ns as f64 / speed / 1e9;
+            return self.fail(ReplayError::TooLate { record: self.records_read, arrival_s, speed });
+        }
+        Some(Instant(at))
     }
 
     /// Where a record goes, by what is known of the device that it names.
     #[inline]
     fn placement(&self, record: &TraceRecord) -> Placement {
-        let placement = self.options.placement;
-        match (placement.fit, self.dealt.spans_bytes.get(usize::from(record.device))) {
-            (Fit::Scale { .. }, Some(&span_bytes)) => {
-                Placement { fit: Fit::Scale { span_bytes }, ..placement }
-            }
-            _ => placement,
+        let mut placement = self.options.placement;
+        if let Fit::Scale { span_bytes } = &mut placement.fit
+            && let Some(of_device) = self.dealt.spans_bytes.get(usize::from(record.device))
+        {
+            *span_bytes = *of_device;
         }
+        placement
     }
 
     /// The number of the window of the record that was read last, if such records have windows.
-    #[inline]
     fn window(&self, record: &TraceRecord, stream: u32) -> Result<Option<usize>, ReplayError> {
         match &self.dealt.windows {
             Windows::None => Ok(None),
@@ -526,6 +539,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         }
     }
 
+    #[cold]
     fn beyond(&self, window: Option<&StreamWindow>, record: &TraceRecord) -> ReplayError {
         let place = match (&self.dealt.windows, window) {
             (Windows::OfSources(_), Some(window)) => {
@@ -541,15 +555,16 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         ReplayError::beyond(self.records_read, record, place, blocks)
     }
 
+    /// Hands a request down that has arrived and was due at these instants.
+    #[inline(always)]
     fn issue(
         &mut self,
         waiting: Waiting,
         now: Instant,
         (arrived, due): (Instant, Instant),
-        stream: u32,
         buffers: &mut Buffers,
     ) -> Arrival {
-        let Waiting { record, operation, extent, window, .. } = waiting;
+        let Waiting { record, operation, extent, window, stream, .. } = waiting;
         let blocks = extent.blocks.0;
         let buffer =
             if operation.has_data() { buffers.allocate(blocks) } else { BufferSlice::EMPTY };
@@ -574,19 +589,19 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         Arrival { tag: Tag(u64::from(index)), operation, extent, buffer }
     }
 
-    /// Takes the next record if it has arrived by `now`.
-    fn take_arrived(&mut self, now: Instant) -> Option<(Waiting, Instant)> {
-        let (waiting, at) = self.next.filter(|(_, at)| *at <= now)?;
-        self.advance();
-        Some((waiting, at))
+    /// When the next record arrives.
+    #[inline]
+    fn next_at(&self) -> Option<Instant> {
+        self.next.as_ref().map(|waiting| waiting.at)
     }
 
     fn poll_streams(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
-        while let Some((waiting, stamp)) = self.take_arrived(now) {
-            self.streams.as_mut()?.add(waiting, stamp);
+        while let Some(waiting) = self.next.filter(|waiting| waiting.at <= now) {
+            self.streams.as_mut()?.add(waiting);
+            self.advance();
         }
-        let (stream, waiting, due) = self.streams.as_mut()?.take(now)?;
-        Some(self.issue(waiting, now, (now, due), stream, buffers))
+        let (waiting, due) = self.streams.as_mut()?.take(now)?;
+        Some(self.issue(waiting, now, (now, due), buffers))
     }
 }
 
@@ -616,77 +631,73 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
             }
             ReplayMode::Streams { .. } => {
                 // None is due before its time stamp: a late request makes those behind it later.
-                let record = self.next.map(|(_, at)| at);
+                let record = self.next_at();
                 record.into_iter().chain(self.streams.as_ref()?.ready_at()).min()
             }
-            ReplayMode::OpenLoop { .. } | ReplayMode::Live => self.next.map(|(_, at)| at),
+            ReplayMode::OpenLoop { .. } | ReplayMode::Live => self.next_at(),
         }
     }
 
     fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<Arrival> {
-        match self.options.mode {
-            ReplayMode::ClosedLoop { depth } => {
-                if self.in_flight.len() >= depth {
-                    return None;
-                }
-                let (waiting, _) = self.next?;
-                self.advance();
-                Some(self.issue(waiting, now, (now, now), 0, buffers))
-            }
-            ReplayMode::Untimed => {
-                if self.next.is_none() || !self.in_flight.is_empty() || !self.turn.take(now) {
-                    return None;
-                }
-                let (waiting, _) = self.next?;
-                self.advance();
-                Some(self.issue(waiting, now, (now, now), 0, buffers))
-            }
-            ReplayMode::Streams { .. } => self.poll_streams(now, buffers),
-            ReplayMode::OpenLoop { .. } | ReplayMode::Live => {
-                let (waiting, at) = self.take_arrived(now)?;
-                Some(self.issue(waiting, now, (at, at), 0, buffers))
-            }
+        if self.streams.is_some() {
+            return self.poll_streams(now, buffers);
         }
+        let waiting = self.next?;
+        let (may_come, arrived) = match self.options.mode {
+            ReplayMode::ClosedLoop { depth } => (self.in_flight.len() < depth, now),
+            ReplayMode::Untimed => (self.in_flight.is_empty() && self.turn.take(now), now),
+            _ => (waiting.at <= now, waiting.at),
+        };
+        if !may_come {
+            return None;
+        }
+        let arrival = self.issue(waiting, now, (arrived, arrived), buffers);
+        self.advance();
+        Some(arrival)
     }
 
     fn reply(&mut self, now: Instant, completion: Completion, buffers: &mut Buffers) {
         let number = completion.tag.0 as u32;
-        let request = self.in_flight.take(number);
-        let InFlight { record, arrived, due, operation, blocks, buffer, stream, window, mark } =
-            request;
-        buffers.release(buffer);
+        self.in_flight.remove(number);
+        let request = &self.in_flight[number];
+        buffers.release(request.buffer);
         if let Some(streams) = &mut self.streams {
-            streams.end(stream, now);
-            self.recorder.borrow_mut().due_completed(now.since(due).0);
+            streams.end(request.stream, now);
         }
         if let Err(error) = completion.result {
-            self.error.get_or_insert(ReplayError::Io { record, error });
+            self.error.get_or_insert(ReplayError::Io { record: request.record, error });
             self.next = None;
         }
         self.finished_at = now;
         if self.options.mode == ReplayMode::Untimed {
             return;
         }
-        let (latency, bytes) = (now.since(arrived).0, blocks * BLOCK_BYTES);
-        let at_ns = now.since(self.from).0;
-        let felt = self.activities.since(mark);
+        let felt = self.activities.since(request.mark);
         if let Some(log) = &mut self.log {
-            log.ended(number, &request, felt, now, self.from);
+            log.ended(number, request, felt, now, self.from);
         }
-        let mut recorder = self.recorder.borrow_mut();
-        recorder.window_completed(usize::from(window), latency);
-        recorder.felt(felt);
-        match operation {
-            Operation::Read => recorder.read_completed(at_ns, latency, bytes),
-            Operation::Write { .. } => recorder.write_completed(at_ns, latency, bytes),
-            _ => recorder.other_completed(at_ns, latency),
-        }
+        let (kind, bytes) = match request.operation {
+            Operation::Read => (RequestKind::Read, request.blocks * BLOCK_BYTES),
+            Operation::Write { .. } => (RequestKind::Write, request.blocks * BLOCK_BYTES),
+            _ => (RequestKind::Other, 0),
+        };
+        self.recorder.borrow_mut().completed(&Ended {
+            at_ns: now.since(self.from).0,
+            latency_ns: now.since(request.arrived).0,
+            kind,
+            bytes,
+            since_due_ns: self.streams.is_some().then(|| now.since(request.due).0),
+            window: (request.window != NO_WINDOW).then_some(request.window),
+            felt,
+        });
     }
 
+    #[inline]
     fn finished(&self) -> bool {
-        let has_backlog = self.streams.as_ref().is_some_and(Streams::has_backlog);
-        let backlog = self.error.is_none() && has_backlog;
-        self.next.is_none() && self.in_flight.is_empty() && !backlog
+        // What waits in streams does not come any more behind an error.
+        let has_backlog =
+            || self.error.is_none() && self.streams.as_ref().is_some_and(Streams::has_backlog);
+        self.next.is_none() && self.in_flight.is_empty() && !has_backlog()
     }
 }
 

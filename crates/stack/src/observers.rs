@@ -53,9 +53,13 @@ impl FillObserver {
             used += counts.gauge(Gauge::PersistentCacheUsedBlocks);
             entries += counts.gauge(Gauge::PersistentCacheEntries);
         }
-        if (used, entries) == self.last {
-            return;
+        if (used, entries) != self.last {
+            self.set(now, used, entries);
         }
+    }
+
+    #[inline(never)]
+    fn set(&mut self, now: Instant, used: u64, entries: u64) {
         self.last = (used, entries);
         // Whichever of the two limits is nearer.
         let (level, limit) = match self.entries_max {
@@ -107,13 +111,14 @@ impl ArrayObserver {
         }
     }
 
+    /// Whether there is anything to look at.
+    pub fn has_any(&self) -> bool {
+        !self.nodes.is_empty()
+    }
+
     /// Looks at the stack and records what has changed. What was answered at this instant counts to the
     /// phase before.
-    #[inline]
     pub fn observe(&mut self, now: Instant, stack: &Stack) {
-        if self.nodes.is_empty() {
-            return;
-        }
         let (mut missing, mut rebuilding) = (0, 0);
         for (array, node) in self.arrays.iter_mut().zip(&self.nodes) {
             let counts = stack.counts(*node);
@@ -211,9 +216,14 @@ impl ActivityObserver {
             held: self.controllers.iter().map(held).sum(),
         };
         if state != self.last {
-            self.last = state;
-            self.recorder.borrow_mut().set_activities(now.0, state);
+            self.set(now, state);
         }
+    }
+
+    #[inline(never)]
+    fn set(&mut self, now: Instant, state: ActivityState) {
+        self.last = state;
+        self.recorder.borrow_mut().set_activities(now.0, state);
     }
 }
 
@@ -259,8 +269,12 @@ impl GhostObserver {
         GhostObserver { ghosts: ghosts.collect() }
     }
 
+    /// Whether there is anything to look at.
+    pub fn has_any(&self) -> bool {
+        !self.ghosts.is_empty()
+    }
+
     /// Looks at the stack; compares where a controller has ended a period.
-    #[inline]
     pub fn observe(&mut self, stack: &Stack) {
         for ghost in &mut self.ghosts {
             let reports = stack.counts(ghost.controller).counter(Counter::ReportPeriods);
@@ -345,8 +359,12 @@ impl GaugeObserver {
         Ok(GaugeObserver { watched })
     }
 
+    /// Whether there is anything to look at.
+    pub fn has_any(&self) -> bool {
+        !self.watched.is_empty()
+    }
+
     /// Looks at the stack and records what has changed.
-    #[inline]
     pub fn observe(&mut self, now: Instant, stack: &Stack) {
         for watched in &mut self.watched {
             let level = stack.counts(watched.node).gauge(watched.gauge);

@@ -501,24 +501,34 @@ impl TraceReader {
     }
 }
 
+impl TraceReader {
+    /// The next batch takes the place of the one that was taken; false at the end of the trace.
+    #[cold]
+    fn refill(&mut self) -> Result<bool, TraceError> {
+        let mut batch = std::mem::take(&mut self.batch);
+        let more = self.next_batch(&mut batch);
+        (self.batch, self.taken) = (batch, 0);
+        more
+    }
+}
+
 impl Iterator for TraceReader {
     type Item = Result<TraceRecord, TraceError>;
 
-    #[inline]
+    // A record is copied at every call that it goes through.
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.taken == self.batch.len() {
-            let mut batch = std::mem::take(&mut self.batch);
-            let more = self.next_batch(&mut batch);
-            self.batch = batch;
-            self.taken = 0;
-            match more {
+        loop {
+            if let Some(record) = self.batch.get(self.taken) {
+                self.taken += 1;
+                return Some(Ok(*record));
+            }
+            match self.refill() {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(error) => return Some(Err(error)),
             }
         }
-        self.taken += 1;
-        Some(Ok(self.batch[self.taken - 1]))
     }
 }
 

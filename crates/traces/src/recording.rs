@@ -58,7 +58,7 @@ pub struct RecordingHeader {
 }
 
 /// What offsets and lengths are coded against.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Previous {
     pub time_us: u64,
     /// One past the last byte of the previous request.
@@ -104,12 +104,6 @@ pub(super) struct Recording {
     finished: bool,
 }
 
-enum Decoded {
-    Record(TraceRecord, usize),
-    Trailer,
-    NeedsMore,
-}
-
 impl Recording {
     pub(super) fn new(mut input: Input, accept_unfinished: bool) -> Result<Self, TraceError> {
         let (header, length) = read_header(input.path(), input.bytes())?;
@@ -149,27 +143,28 @@ impl Recording {
             while self.input.bytes().len() < RECORD_BYTES_MAX.max(TRAILER_BYTES)
                 && self.input.fill(self.records)?
             {}
-            let mut used = 0;
-            let mut trailer = false;
-            while batch.len() < wanted {
-                match decode(&self.input.bytes()[used..], &mut self.previous) {
-                    Ok(Decoded::Record(record, length)) => {
-                        used += length;
-                        self.records += 1;
-                        batch.push(tally.accept(record));
-                    }
-                    Ok(Decoded::Trailer) => {
-                        trailer = true;
-                        break;
-                    }
-                    Ok(Decoded::NeedsMore) => break,
-                    Err(reason) => return Err(self.fail(reason)),
+            let bytes = self.input.bytes();
+            let (mut numbers, mut previous) = (Numbers(bytes), self.previous);
+            let before = batch.len();
+            let stop = loop {
+                if batch.len() == wanted {
+                    break None;
                 }
+                match decode(&mut numbers, &mut previous) {
+                    Ok(record) => batch.push(tally.accept(record)),
+                    Err(stop) => break Some(stop),
+                }
+            };
+            self.previous = previous;
+            self.records += (batch.len() - before) as u64;
+            if let Some(Stop::Damaged(damage)) = stop {
+                return Err(self.fail(damage.reason()));
             }
             // The checksum runs over whole stretches: a call for each record of six bytes would cost more than decoding.
-            self.crc.update(&self.input.bytes()[..used]);
+            let used = bytes.len() - numbers.0.len();
+            self.crc.update(&bytes[..used]);
             self.input.consume(used);
-            if trailer {
+            if let Some(Stop::Trailer) = stop {
                 self.check_trailer()?;
             } else if self.input.at_end() && batch.len() < wanted {
                 self.unfinished(tally)?;
@@ -281,79 +276,108 @@ fn read_header(path: &str, bytes: &[u8]) -> Result<(RecordingHeader, usize), Tra
     Ok((header, text_end + 4))
 }
 
-/// Decodes the record at the start of `bytes`; `previous` moves on only with a whole record.
-fn decode(bytes: &[u8], previous: &mut Previous) -> Result<Decoded, String> {
-    match bytes.first() {
-        None => Ok(Decoded::NeedsMore),
-        Some(&TRAILER) => Ok(Decoded::Trailer),
-        Some(&tag) => match decode_record(tag, bytes, previous) {
-            Ok(record) => Ok(record),
-            Err(Stop::NeedsMore) => Ok(Decoded::NeedsMore),
-            Err(Stop::Damaged(reason)) => Err(reason),
-        },
-    }
-}
-
-/// Why a record cannot be decoded.
+/// Why there is no next record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     NeedsMore,
+    Trailer,
+    Damaged(Damage),
+}
+
+/// What is wrong with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Damage {
+    Operation(u8),
+    Device(u64),
+    /// The number of this name has more than 64 bits.
+    TooWide(&'static str),
+    TooLate,
+    NoLength,
+    Beyond,
+}
+
+impl Damage {
     /// What is wrong and what is accepted.
-    Damaged(String),
-}
-
-/// The numbers of a record, one after another.
-struct Numbers<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Numbers<'_> {
-    #[inline]
-    fn next(&mut self, name: &str) -> Result<u64, Stop> {
-        match varint(&self.bytes[self.at..]) {
-            Ok(Some((value, length))) => {
-                self.at += length;
-                Ok(value)
+    #[cold]
+    fn reason(self) -> String {
+        match self {
+            Damage::Operation(code) => {
+                format!("a record has operation {code}; accepted: 0 to 4")
             }
-            Ok(None) => Err(Stop::NeedsMore),
-            Err(()) => Err(Stop::Damaged(format!(
-                "a record's {name} has more than 64 bits; accepted: 64 bits"
-            ))),
+            Damage::Device(device) => {
+                format!("a record has device {device}; accepted: 0 to 65535")
+            }
+            Damage::TooWide(name) => {
+                format!("a record's {name} has more than 64 bits; accepted: 64 bits")
+            }
+            Damage::TooLate => {
+                "a record's time overflows; accepted: times within 500 years".to_owned()
+            }
+            Damage::NoLength => "a record has length 0; accepted: 1 byte or more".to_owned(),
+            Damage::Beyond => {
+                format!("a record's range overflows; accepted: {}", super::text::POSSIBLE_RANGE)
+            }
         }
     }
 }
 
-#[inline]
-fn decode_record(tag: u8, bytes: &[u8], previous: &mut Previous) -> Result<Decoded, Stop> {
-    let code = tag & TAG_OPERATION;
-    let operation = operation_of(code)
-        .ok_or_else(|| Stop::Damaged(format!("a record has operation {code}; accepted: 0 to 4")))?;
-    let mut numbers = Numbers { bytes, at: 1 };
-    let mut next = *previous;
-    if tag & TAG_DEVICE != 0 {
-        let device = numbers.next("device")?;
-        next.device = u16::try_from(device).map_err(|_| {
-            Stop::Damaged(format!("a record has device {device}; accepted: 0 to 65535"))
-        })?;
+/// The numbers of records, one after another: the bytes that are left.
+#[derive(Clone, Copy)]
+struct Numbers<'a>(&'a [u8]);
+
+impl Numbers<'_> {
+    /// Takes the next number.
+    #[inline(always)]
+    fn next(&mut self, name: &'static str) -> Result<u64, Stop> {
+        let joined = |low: u64, byte: u8, index: u32| low | u64::from(byte & 0x7f) << (7 * index);
+        // Most are short.
+        let (value, rest) = match *self.0 {
+            [a @ ..0x80, ref rest @ ..] => (u64::from(a), rest),
+            [a, b @ ..0x80, ref rest @ ..] => (joined(joined(0, a, 0), b, 1), rest),
+            [a, b, c @ ..0x80, ref rest @ ..] => {
+                (joined(joined(joined(0, a, 0), b, 1), c, 2), rest)
+            }
+            ref bytes => {
+                let (value, length) = varint(bytes, name)?;
+                (value, &bytes[length..])
+            }
+        };
+        self.0 = rest;
+        Ok(value)
     }
-    let too_late = || {
-        let reason = "a record's time overflows; accepted: times within 500 years";
-        Stop::Damaged(reason.to_owned())
+}
+
+/// Takes the next record; `numbers` and `previous` move on only with a whole one.
+#[inline(always)]
+fn decode(numbers: &mut Numbers<'_>, previous: &mut Previous) -> Result<TraceRecord, Stop> {
+    let tag = match *numbers.0 {
+        [] => return Err(Stop::NeedsMore),
+        [TRAILER, ..] => return Err(Stop::Trailer),
+        [tag, ..] => tag,
     };
-    next.time_us = next.time_us.checked_add(numbers.next("time")?).ok_or_else(too_late)?;
-    let time_ns = next.time_us.checked_mul(1000).ok_or_else(too_late)?;
+    let mut left = Numbers(&numbers.0[1..]);
+    let mut next = *previous;
+    let code = tag & TAG_OPERATION;
+    let operation = operation_of(code).ok_or(Stop::Damaged(Damage::Operation(code)))?;
+    if tag & TAG_DEVICE != 0 {
+        let device = left.next("device")?;
+        next.device = u16::try_from(device).map_err(|_| Stop::Damaged(Damage::Device(device)))?;
+    }
+    let too_late = Stop::Damaged(Damage::TooLate);
+    next.time_us = next.time_us.checked_add(left.next("time")?).ok_or(too_late)?;
+    let time_ns = next.time_us.checked_mul(1000).ok_or(too_late)?;
     let mut record = TraceRecord::new(time_ns, operation, 0, 0);
     if operation != TraceOperation::Flush {
-        decode_range(tag, &mut numbers, &mut next, &mut record)?;
+        decode_range(tag, &mut left, &mut next, &mut record)?;
     }
     record.fua = tag & TAG_FUA != 0;
     record.device = next.device;
-    *previous = next;
-    Ok(Decoded::Record(record, numbers.at))
+    (*numbers, *previous) = (left, next);
+    Ok(record)
 }
 
 /// Decodes where a record goes and how far.
-#[inline]
+#[inline(always)]
 fn decode_range(
     tag: u8,
     numbers: &mut Numbers<'_>,
@@ -361,46 +385,114 @@ fn decode_range(
     record: &mut TraceRecord,
 ) -> Result<(), Stop> {
     let unit = if tag & TAG_SECTORS != 0 { 512 } else { 1 };
-    let beyond = || {
-        Stop::Damaged(format!(
-            "a record's range overflows; accepted: {}",
-            super::text::POSSIBLE_RANGE
-        ))
-    };
+    let beyond = Stop::Damaged(Damage::Beyond);
     record.offset_bytes = next.end_bytes;
     if tag & TAG_SEQUENTIAL == 0 {
         let coded = numbers.next("offset")?;
         let distance = (coded >> 1) as i64 ^ -((coded & 1) as i64);
-        let distance = distance.checked_mul(unit).ok_or_else(beyond)?;
-        record.offset_bytes = next.end_bytes.checked_add_signed(distance).ok_or_else(beyond)?;
+        let distance = distance.checked_mul(unit).ok_or(beyond)?;
+        record.offset_bytes = next.end_bytes.checked_add_signed(distance).ok_or(beyond)?;
     }
     if tag & TAG_SAME_LENGTH == 0 {
-        next.length_bytes = numbers.next("length")?.checked_mul(unit as u64).ok_or_else(beyond)?;
+        next.length_bytes = numbers.next("length")?.checked_mul(unit as u64).ok_or(beyond)?;
     }
     record.length_bytes = next.length_bytes;
     if record.length_bytes == 0 {
-        let reason = "a record has length 0; accepted: 1 byte or more";
-        return Err(Stop::Damaged(reason.to_owned()));
+        return Err(Stop::Damaged(Damage::NoLength));
     }
     if !super::text::range_is_possible(record.offset_bytes, record.length_bytes) {
-        return Err(beyond());
+        return Err(beyond);
     }
     next.end_bytes = record.offset_bytes + record.length_bytes;
     Ok(())
 }
 
-/// A little-endian base-128 number and its length; `Ok(None)` if the bytes end inside it.
-#[inline]
-fn varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, ()> {
+/// The little-endian base-128 number of this name at the start of `bytes`, and its length.
+fn varint(bytes: &[u8], name: &'static str) -> Result<(u64, usize), Stop> {
+    let too_wide = Stop::Damaged(Damage::TooWide(name));
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().take(10).enumerate() {
         if index == 9 && byte > 1 {
-            return Err(());
+            return Err(too_wide);
         }
         value |= u64::from(byte & 0x7f) << (7 * index);
         if byte < 0x80 {
-            return Ok(Some((value, index + 1)));
+            return Ok((value, index + 1));
         }
     }
-    if bytes.len() >= 10 { Err(()) } else { Ok(None) }
+    Err(if bytes.len() >= 10 { too_wide } else { Stop::NeedsMore })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers of every length, as the format has them.
+    fn coded(value: u64) -> Vec<u8> {
+        let groups = (64 - value.leading_zeros()).div_ceil(7).max(1);
+        let group = |index: u32| {
+            let more = if index + 1 < groups { 0x80 } else { 0 };
+            (value >> (7 * index)) as u8 & 0x7f | more
+        };
+        (0..groups).map(group).collect()
+    }
+
+    #[test]
+    fn numbers_of_every_length_are_read_whole_or_not_at_all() {
+        let borders = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, u64::MAX >> bit]);
+        for value in borders {
+            let bytes = coded(value);
+            for behind in [&[][..], &[0x00], &[0xff; 12]] {
+                let all = [&bytes[..], behind].concat();
+                let mut numbers = Numbers(&all);
+                assert_eq!(numbers.next("time"), Ok(value));
+                assert_eq!(numbers.0, behind, "{value}");
+                assert_eq!(varint(&all, "time"), Ok((value, bytes.len())));
+            }
+            for cut in 0..bytes.len() {
+                let mut numbers = Numbers(&bytes[..cut]);
+                assert_eq!(numbers.next("time"), Err(Stop::NeedsMore));
+                assert_eq!(numbers.0.len(), cut);
+            }
+        }
+        let too_wide = Err(Stop::Damaged(Damage::TooWide("length")));
+        let (last_too_large, too_long) = ([[0xff; 9], [2; 9]].concat(), [0x80; 10]);
+        assert_eq!(Numbers(&last_too_large).next("length"), too_wide);
+        assert_eq!(Numbers(&too_long).next("length"), too_wide);
+        assert_eq!(Numbers(&too_long[..9]).next("length"), Err(Stop::NeedsMore));
+    }
+
+    #[test]
+    fn a_record_that_is_cut_moves_nothing_on() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state >> 33
+        };
+        let (mut before, mut whole) = (Previous::default(), 0);
+        for _ in 0..2000 {
+            let tag = random() as u8;
+            let wide = random() % 5;
+            let mut number = |bits: u64| coded(random() >> (31 - bits.min(31)));
+            let numbers = [number(16), number(7 * wide), number(7 * wide), number(20)].concat();
+            let bytes = [&[tag][..], &numbers].concat();
+            let (mut left, mut next) = (Numbers(&bytes), before);
+            let decoded = decode(&mut left, &mut next);
+            let length = bytes.len() - left.0.len();
+            if decoded.is_err() {
+                assert_eq!((length, next), (0, before));
+                continue;
+            }
+            for cut in 0..length {
+                let (mut left, mut next) = (Numbers(&bytes[..cut]), before);
+                let stop = decode(&mut left, &mut next).expect_err("it is cut");
+                assert_eq!((stop, left.0.len(), next), (Stop::NeedsMore, cut, before));
+            }
+            let (mut alone, mut same) = (Numbers(&bytes[..length]), before);
+            assert_eq!(decode(&mut alone, &mut same), decoded, "nothing follows");
+            assert_eq!((alone.0.len(), same), (0, next));
+            (before, whole) = (next, whole + 1);
+        }
+        assert!(whole > 500, "{whole} records");
+    }
 }

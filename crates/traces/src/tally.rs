@@ -170,8 +170,10 @@ impl Tally {
         self.last_ns = record.time_ns;
         record.time_ns -= first_ns;
         let bits = record.offset_bytes | record.length_bytes;
-        self.counts.unaligned_to_block += u64::from(bits & 4095 != 0);
-        self.counts.unaligned_to_sector += u64::from(bits & 511 != 0);
+        if bits & 4095 != 0 {
+            self.counts.unaligned_to_block += 1;
+            self.counts.unaligned_to_sector += u64::from(bits & 511 != 0);
+        }
         self.counts.records += 1;
         record
     }

@@ -223,7 +223,7 @@ impl Records {
 impl Iterator for Records {
     type Item = Result<TraceRecord, TraceError>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Records::Read(records) => records.next(),

@@ -156,7 +156,7 @@ fn open(workload: &Workload, limit: Option<u64>, stop: &AtomicBool) -> Result<Re
 impl Iterator for Rounds {
     type Item = Result<TraceRecord, TraceError>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         match self.workload.repeat {
             // Nothing to remember of a trace that is taken once.

@@ -289,14 +289,18 @@ impl Task<'_> {
         let events = &self.case.events;
         let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
         recordings.follow(&mut events);
+        // What most stacks do not have.
+        let has_more = arrays.has_any() || ghosts.has_any() || gauges.has_any();
         let mut observe = |now: Instant, stack: &Stack| {
             let now = Instant(now.since(from).0);
             fill.observe(now, stack);
-            arrays.observe(now, stack);
             activities.observe(now, stack);
-            ghosts.observe(stack);
             collections.observe(now, stack);
-            gauges.observe(now, stack);
+            if has_more {
+                arrays.observe(now, stack);
+                ghosts.observe(stack);
+                gauges.observe(now, stack);
+            }
         };
         let (mut replayer, events) =
             run_with(replayer, events, (&mut engine, &mut clock), from, &mut observe);

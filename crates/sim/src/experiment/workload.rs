@@ -285,7 +285,7 @@ pub(crate) struct Until<'a, R> {
 impl<R: Iterator<Item = Result<TraceRecord, TraceError>>> Iterator for Until<'_, R> {
     type Item = Result<TraceRecord, TraceError>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         match self.stop.load(Ordering::Relaxed) {
             false => self.records.next(),

@@ -1,7 +1,6 @@
 //! Records that wait until what comes before them has ended.
 
 use super::waiting::Waiting;
-use imbrex_core::units::Instant;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -9,7 +8,7 @@ use std::rc::Rc;
 pub(super) struct Hold {
     after: Rc<Cell<u64>>,
     /// The first of those, once it was read.
-    first: Option<(Waiting, Instant)>,
+    first: Option<Waiting>,
 }
 
 impl Hold {
@@ -23,23 +22,26 @@ impl Hold {
         Rc::clone(&self.after)
     }
 
-    /// Takes the record that comes next if its number says so.
+    /// Whether the record of this number is held back.
     #[inline]
-    pub fn take(&mut self, next: &mut Option<(Waiting, Instant)>) {
-        let after = self.after.get();
-        if next.is_some_and(|(waiting, _)| waiting.record > after) {
-            self.first = next.take();
-        }
+    pub fn holds(&self, record: u64) -> bool {
+        record > self.after.get()
+    }
+
+    /// Keeps the first record that is held back.
+    #[cold]
+    pub fn keep(&mut self, waiting: Waiting) {
+        self.first = Some(waiting);
     }
 
     /// Gives the record back, and holds nothing back from then on.
-    pub fn release(&mut self) -> Option<(Waiting, Instant)> {
+    pub fn release(&mut self) -> Option<Waiting> {
         self.after.set(u64::MAX);
         self.first.take()
     }
 
     /// How many records of the trace come before the one that is held; none while none is.
     pub fn records_before(&self) -> Option<u64> {
-        self.first.map(|(waiting, _)| waiting.record - 1)
+        self.first.map(|waiting| waiting.record - 1)
     }
 }

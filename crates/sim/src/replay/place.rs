@@ -7,6 +7,7 @@ use imbrex_core::units::BlockCount;
 use imbrex_traces::{TraceOperation, TraceRecord};
 use std::ops::Range;
 
+#[inline]
 pub(super) fn operation_of(record: &TraceRecord) -> Operation {
     let durability = if record.fua { Durability::Durable } else { Durability::Cached };
     match record.operation {
@@ -19,7 +20,7 @@ pub(super) fn operation_of(record: &TraceRecord) -> Operation {
 }
 
 /// The operation and blocks of a record on a device. `None` when it does not fit.
-#[inline]
+#[inline(always)]
 pub fn place(
     record: &TraceRecord,
     device_blocks: BlockCount,

@@ -16,8 +16,8 @@ pub(super) struct Streams {
 
 #[derive(Clone, Default)]
 struct Stream {
-    /// Its requests that were not issued, with their time stamps.
-    backlog: VecDeque<(Waiting, Instant)>,
+    /// Its requests that were not issued.
+    backlog: VecDeque<Waiting>,
     is_busy: bool,
     /// When its last request was issued, and the time stamp of that.
     last: Option<(Instant, Instant)>,
@@ -30,9 +30,9 @@ struct Stream {
 impl Stream {
     /// When the next request of it is due, if there is one.
     fn due(&self, due: Due) -> Option<Instant> {
-        let (_, stamp) = self.backlog.front()?;
+        let stamp = self.backlog.front()?.at;
         Some(match (due, self.last) {
-            (Due::Absolute, _) | (Due::Shift, None) => *stamp,
+            (Due::Absolute, _) | (Due::Shift, None) => stamp,
             (Due::Shift, Some((issued, before))) => {
                 let gap = Duration(stamp.0.saturating_sub(before.0));
                 Instant(issued.0.saturating_add(gap.0))
@@ -72,9 +72,9 @@ impl Streams {
         Some(stream as u32)
     }
 
-    /// A request of a time stamp joins the one that it belongs to.
-    pub fn add(&mut self, waiting: Waiting, stamp: Instant) {
-        self.streams[waiting.stream as usize].backlog.push_back((waiting, stamp));
+    /// A request joins the one that it belongs to.
+    pub fn add(&mut self, waiting: Waiting) {
+        self.streams[waiting.stream as usize].backlog.push_back(waiting);
     }
 
     /// When the next request of any can be issued.
@@ -82,16 +82,16 @@ impl Streams {
         self.streams.iter().filter_map(|stream| stream.ready(self.due)).min()
     }
 
-    /// Takes the next request that can be issued now: its stream, and when it was due.
-    pub fn take(&mut self, now: Instant) -> Option<(u32, Waiting, Instant)> {
+    /// Takes the next request that can be issued now, and when it was due.
+    pub fn take(&mut self, now: Instant) -> Option<(Waiting, Instant)> {
         let due = self.due;
         let is_ready = |it: &Stream| it.ready(due).is_some_and(|at| at <= now);
         let number = self.streams.iter().position(is_ready)?;
         let stream = &mut self.streams[number];
         let was_due = stream.due(due)?;
-        let (waiting, stamp) = stream.backlog.pop_front()?;
-        (stream.is_busy, stream.last) = (true, Some((now, stamp)));
-        Some((number as u32, waiting, was_due))
+        let waiting = stream.backlog.pop_front()?;
+        (stream.is_busy, stream.last) = (true, Some((now, waiting.at)));
+        Some((waiting, was_due))
     }
 
     /// A request of a stream has ended.

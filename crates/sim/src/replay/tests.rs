@@ -61,14 +61,13 @@ fn a_late_request_shifts_those_behind_it() {
         let mut streams = Streams::new(1, due, Dependencies::InTurn);
         for (record, ms) in [(1, 10), (2, 20), (3, 40)] {
             let (operation, extent) = (Operation::Read, Extent::new(0, 1));
-            let waiting = Waiting { record, operation, extent, window: 0, stream: 0 };
-            streams.add(waiting, at(ms));
+            streams.add(Waiting { record, at: at(ms), operation, extent, window: 0, stream: 0 });
         }
         let mut due = Vec::new();
         // Each is issued when it can be; the first takes 50 ms.
         for (issued, ends) in [(10, 60), (60, 61), (200, 201)] {
-            let (stream, _, was_due) = streams.take(at(issued)).expect("it can be");
-            streams.end(stream, at(ends));
+            let (waiting, was_due) = streams.take(at(issued)).expect("it can be");
+            streams.end(waiting.stream, at(ends));
             due.push(was_due.0 / 1_000_000);
         }
         due
