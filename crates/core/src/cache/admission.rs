@@ -81,6 +81,9 @@ impl Cache {
         let mode = self.settings.mode;
         let allocating = mode == CacheMode::ReadWrite && !ctx.is_read_only();
         let refreshing = mode != CacheMode::WriteOnly && !ctx.is_read_only();
+        if self.take_short_way(&request, AccessKind::Read, refreshing, ctx) {
+            return;
+        }
         let mut admission = self.admit(request);
         for index in 0..request.extent.blocks.0 {
             let found = self.cached_entry(admission.lba(index));
@@ -164,6 +167,9 @@ impl Cache {
 
     /// A write that fits the cache.
     pub(super) fn write(&mut self, request: Request, ctx: &mut Context<'_>) {
+        if self.take_short_way(&request, AccessKind::Write, true, ctx) {
+            return;
+        }
         let mut admission = self.admit(request);
         for index in 0..request.extent.blocks.0 {
             let found = self.cached_entry(admission.lba(index));
@@ -243,9 +249,12 @@ impl Cache {
 
     fn end_admission(&mut self, admission: &mut Admission, ctx: &mut Context<'_>) {
         self.close_destage(&mut admission.destage, ctx);
-        self.end_run(admission, ctx);
         Cache::count_events(&admission.events, ctx);
-        self.end_part(admission.host, None, ctx);
+        match admission.run.take() {
+            // It has the part that was the caller's own.
+            Some(last) => self.unblock(last.job, ctx),
+            None => self.end_part(admission.host, None, ctx),
+        }
     }
 
     #[inline]
@@ -364,14 +373,11 @@ impl Cache {
         let takes_slot = kind == JobKind::FreshWrite;
         let unavailable = takes_slot && hit && !self.slots.has_free();
         let busy = self.entries.pin_to_write(id);
-        let entry = self.entries.get_mut(id);
+        self.replacement.dirty_blocks += u64::from(self.entries.soil(id));
+        let entry = self.entries.get(id);
         let is_slotless = entry.is(Flag::AwaitsSlot);
         // It may get the slot of the version before, which may fail to leave: then it fails for itself.
         let is_successor = is_slotless && entry.is(Flag::HasOlder);
-        if !entry.is(Flag::Dirty) {
-            entry.set(Flag::Dirty);
-            self.replacement.dirty_blocks += 1;
-        }
         let alone = busy || is_successor || unavailable;
         let job = self.join_run(admission, RunOf { kind, is_slotless }, index, alone, ctx);
         if takes_slot {
@@ -431,29 +437,41 @@ impl Cache {
         alone: bool,
         ctx: &mut Context<'_>,
     ) -> u32 {
-        if let Some(run) = &admission.run
-            && run.of == of
-            && !alone
-        {
-            let job = self.jobs.get_mut(run.job);
-            job.extent.blocks.0 += 1;
-            job.buffer.blocks += 1;
-            return run.job;
+        match admission.run {
+            Some(run) if run.of == of && !alone => {
+                let job = self.jobs.get_mut(run.job);
+                job.extent.blocks.0 += 1;
+                job.buffer.blocks += 1;
+                run.job
+            }
+            _ => self.begin_run(admission, of, index, ctx),
         }
+    }
+
+    /// A new job, of which the block at `index` is the first.
+    #[inline(never)]
+    fn begin_run(
+        &mut self,
+        admission: &mut Admission,
+        of: RunOf,
+        index: u64,
+        ctx: &mut Context<'_>,
+    ) -> u32 {
         self.end_run(admission, ctx);
         let request = &admission.request;
         let job = self.jobs.open(of.kind, admission.host, request.operation, request.cause);
-        self.hosts.add_part(admission.host);
-        self.jobs.get_mut(job).extent =
-            Extent { start: admission.lba(index), blocks: BlockCount(1) };
-        self.jobs.get_mut(job).buffer = request.buffer.part(index, 1);
+        let opened = self.jobs.get_mut(job);
+        opened.extent = Extent { start: admission.lba(index), blocks: BlockCount(1) };
+        opened.buffer = request.buffer.part(index, 1);
         admission.run = Some(Run { job, of });
         job
     }
 
+    /// Nothing more joins the job that is being put together, and others may follow.
     #[inline]
     fn end_run(&mut self, admission: &mut Admission, ctx: &mut Context<'_>) {
         if let Some(run) = admission.run.take() {
+            self.hosts.add_part(admission.host);
             self.unblock(run.job, ctx);
         }
     }

@@ -78,24 +78,22 @@ impl Cache {
         let (mut dirty_evictions, mut clean_evictions) = (0, 0);
         let mut has_unsettled = false;
         for &id in victims {
-            let entry = self.entries.get(id);
+            let entry = *self.entries.get(id);
             if !entry.is(Flag::Cached) {
                 // A request that had failed already went with an earlier victim's slot.
                 continue;
             }
-            let dirty = entry.is(Flag::Dirty);
             self.remove_from_map(id);
-            if !dirty {
+            if !entry.is(Flag::Dirty) {
                 clean_evictions += 1;
-                if self.entries.get(id).is(Flag::AwaitsData) {
+                if entry.is(Flag::AwaitsData) {
                     self.give_up_slot(id, ctx);
                 }
                 self.retire(id, ctx);
                 continue;
             }
             dirty_evictions += 1;
-            let entry = self.entries.get(id);
-            let unsettled = self.entries.writes(id) > 0 || entry.is(Flag::HasOlder);
+            let unsettled = self.entries.writes_of(&entry) > 0 || entry.is(Flag::HasOlder);
             let lba = entry.lba();
             // What it waits for may itself wait for a slot of the open destage, which therefore
             // must not wait for it.
@@ -123,8 +121,12 @@ impl Cache {
                 }
             }
         }
-        ctx.count(Counter::DirtyEvictions, dirty_evictions);
-        ctx.count(Counter::CleanEvictions, clean_evictions);
+        if dirty_evictions > 0 {
+            ctx.count(Counter::DirtyEvictions, dirty_evictions);
+        }
+        if clean_evictions > 0 {
+            ctx.count(Counter::CleanEvictions, clean_evictions);
+        }
         has_unsettled
     }
 
@@ -362,6 +364,7 @@ impl Cache {
     }
 
     /// Keeps a leaving entry's data in its slot until `job`, which makes it obsolete, has ended.
+    #[inline]
     pub(super) fn keep_aside(&mut self, job: u32, id: u32) {
         self.entries.pin(id);
         self.entries.get_mut(id).set(Flag::Destaging);

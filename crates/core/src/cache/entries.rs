@@ -99,6 +99,13 @@ impl Entry {
         self.word &= !(flag as u64);
     }
 
+    /// True of a cached entry that holds data, for which nobody waits, to which nobody writes, and which few name.
+    #[inline]
+    pub fn is_at_rest(&self) -> bool {
+        const AT_REST: u64 = Flag::Cached as u64 | Flag::HoldsData as u64;
+        self.word & (AT_REST | Flag::AwaitsSlot as u64 | RECORDED | WRITE) == AT_REST
+    }
+
     #[inline]
     fn has_record(&self) -> bool {
         self.word & RECORDED != 0
@@ -190,7 +197,12 @@ impl Entries {
     /// How many jobs name an entry.
     #[inline]
     pub fn pins(&self, id: u32) -> u32 {
-        let entry = self.get(id);
+        self.pins_of(self.get(id))
+    }
+
+    /// As [`pins`](Self::pins), of an entry that was looked at.
+    #[inline]
+    pub fn pins_of(&self, entry: &Entry) -> u32 {
         match entry.has_record() {
             false => ((entry.word & PINS) / PIN) as u32,
             true => self.records[entry.place].pins,
@@ -222,23 +234,56 @@ impl Entries {
         record.writes > 1
     }
 
-    /// A job no longer names an entry.
+    /// A job no longer names an entry. True when it may have to leave because of that.
     #[inline]
-    pub fn unpin(&mut self, id: u32) {
+    pub fn unpin(&mut self, id: u32) -> bool {
         let entry = &mut self.entries[id as usize];
         if entry.has_record() {
-            self.record(id).pins -= 1;
-            self.settle_record(id);
-        } else {
-            assert!(entry.word & PINS != 0, "nothing names the entry");
-            entry.word = entry.word.wrapping_sub(PIN);
+            return self.unpin_recorded(id);
         }
+        assert!(entry.word & PINS != 0, "nothing names the entry");
+        entry.word = entry.word.wrapping_sub(PIN);
+        entry.is(Flag::Leaving)
+    }
+
+    #[inline(never)]
+    fn unpin_recorded(&mut self, id: u32) -> bool {
+        self.record(id).pins -= 1;
+        self.settle_record(id);
+        self.get(id).is(Flag::Leaving)
+    }
+
+    /// A write to the slot of an entry that has ended well, and the job no longer names the entry: both are noted where
+    /// nobody waits for the entry, few name it and it stays. Returns false otherwise.
+    #[inline]
+    pub fn end_plain_write(&mut self, id: u32) -> bool {
+        let entry = &mut self.entries[id as usize];
+        let is_plain = entry.word & (RECORDED | Flag::Leaving as u64) == 0;
+        if is_plain {
+            assert!(entry.word & WRITE != 0 && entry.word & PINS != 0, "no write is under way");
+            entry.word = entry.word.wrapping_sub(PIN + WRITE) | Flag::HoldsData as u64;
+        }
+        is_plain
+    }
+
+    /// An entry is newer than the copy below from now on. True when it was not before.
+    #[inline]
+    pub fn soil(&mut self, id: u32) -> bool {
+        let entry = &mut self.entries[id as usize];
+        let was_clean = !entry.is(Flag::Dirty);
+        entry.set(Flag::Dirty);
+        was_clean
     }
 
     /// Flash writes to the slot of an entry that have not completed, those not yet issued included.
     #[inline]
     pub fn writes(&self, id: u32) -> u32 {
-        let entry = self.get(id);
+        self.writes_of(self.get(id))
+    }
+
+    /// As [`writes`](Self::writes), of an entry that was looked at.
+    #[inline]
+    pub fn writes_of(&self, entry: &Entry) -> u32 {
         match entry.has_record() {
             false => ((entry.word & WRITE) / WRITE) as u32,
             true => self.records[entry.place].writes,
@@ -401,6 +446,32 @@ mod tests {
         Entries::new(0).insert(Lba(ADDRESSES));
     }
 
+    #[test]
+    fn an_entry_is_at_rest_that_holds_data_and_is_neither_written_nor_waited_for() {
+        let mut entries = Entries::new(0);
+        let id = entries.insert(Lba(5));
+        let is_at_rest = |entries: &Entries| entries.get(id).is_at_rest();
+        assert!(!is_at_rest(&entries));
+        assert!(!entries.pin_to_write(id));
+        assert!(entries.end_plain_write(id));
+        assert!(is_at_rest(&entries));
+        entries.pin(id);
+        assert!(is_at_rest(&entries), "others may read it");
+        assert!(!entries.pin_to_write(id) && !is_at_rest(&entries));
+        entries.end_write(id);
+        entries.set_waits(id, 7);
+        assert!(!is_at_rest(&entries));
+        entries.set_waits(id, NONE);
+        entries.get_mut(id).set(Flag::AwaitsSlot);
+        assert!(!is_at_rest(&entries));
+        entries.get_mut(id).clear(Flag::AwaitsSlot);
+        assert!(!entries.unpin(id) && is_at_rest(&entries));
+        entries.get_mut(id).clear(Flag::Cached);
+        entries.get_mut(id).set(Flag::Leaving);
+        assert!(!is_at_rest(&entries));
+        assert!(entries.unpin(id), "it may leave");
+    }
+
     /// What an entry was before its counts were packed.
     #[derive(Clone, Copy, PartialEq, Debug)]
     struct Plain {
@@ -434,7 +505,7 @@ mod tests {
         /// Entries with and without records hold what plain fields do, and so do those of a saved state.
         #[test]
         fn counts_and_waits_are_those_of_plain_fields(
-            steps in prop::collection::vec((0u8..8, 0usize..4, 0u32..9), 1..400)
+            steps in prop::collection::vec((0u8..9, 0usize..4, 0u32..9), 1..400)
         ) {
             let mut entries = Entries::new(0);
             let new = |lba| Plain { lba, slot: NONE, waits: NONE, pins: 0, writes: 0, dirty: false };
@@ -462,9 +533,17 @@ mod tests {
                     7 => {
                         match plain.dirty {
                             true => entries.get_mut(id).clear(Flag::Dirty),
-                            false => entries.get_mut(id).set(Flag::Dirty),
+                            false => prop_assert!(entries.soil(id)),
                         }
                         plain.dirty = !plain.dirty;
+                        prop_assert!(!plain.dirty || !entries.soil(id));
+                    }
+                    8 if plain.pins > 0 && plain.writes > 0 => {
+                        let is_plain = plain.waits == NONE && plain.pins < 4 && plain.writes == 1;
+                        prop_assert_eq!(entries.end_plain_write(id), is_plain);
+                        plain.pins -= u32::from(is_plain);
+                        plain.writes -= u32::from(is_plain);
+                        prop_assert!(!is_plain || entries.get(id).is(Flag::HoldsData));
                     }
                     _ => {}
                 }
@@ -477,7 +556,7 @@ mod tests {
                 prop_assert_eq!(entries.find(Lba(expected.lba)), Some(id));
             }
             for (id, plain) in (0..).zip(&model) {
-                (0..plain.pins).for_each(|_| entries.unpin(id));
+                (0..plain.pins).for_each(|_| assert!(!entries.unpin(id)));
                 (0..plain.writes).for_each(|_| entries.end_write(id));
                 entries.set_waits(id, NONE);
                 prop_assert_eq!(entries.slot(id), plain.slot);

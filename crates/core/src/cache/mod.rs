@@ -7,6 +7,9 @@
 //! left; what a job must wait for is always something decided earlier, so nothing waits in a
 //! circle.
 //!
+//! A request whose blocks are all there, with nothing under way that it would wait for, needs no job: it
+//! is a *hit*, which is kept apart.
+//!
 //! An evicted entry leaves the map at once. When it was dirty, its data is read from flash and
 //! written below with forced unit access, in the order of the decisions, and only then is its slot
 //! free again: a newcomer waits for a slot, and a miss on a block that is still on its way down
@@ -21,6 +24,7 @@ mod destage_queue;
 mod durable;
 mod entries;
 mod free_slots;
+mod hits;
 mod host_writes;
 mod jobs;
 mod left_below;
@@ -75,6 +79,7 @@ use durable::intent::WriteIntent;
 use durable::life::{Checkpointing, Life};
 use durable::table::SlotTable;
 use entries::Entries;
+use hits::Hits;
 use host_writes::HostWrites;
 use jobs::{Hosts, Jobs, Waits};
 use replacement::Replacement;
@@ -94,6 +99,7 @@ pub struct Cache {
     slots: Slots,
     jobs: Jobs,
     hosts: Hosts,
+    hits: Hits,
     waits: Waits,
     host_writes: HostWrites,
     destages: DestageQueue,
@@ -139,6 +145,7 @@ impl Cache {
             slots: Slots::new(slots + spare, settings.staging_slots(), spare, journal.area.end().0),
             jobs: Jobs::default(),
             hosts: Hosts::default(),
+            hits: Hits::default(),
             waits: Waits::default(),
             host_writes: HostWrites::in_place(),
             destages: DestageQueue::new(
@@ -183,7 +190,15 @@ impl Cache {
         Ok((cache, geometry))
     }
 
+    #[inline]
     fn count_events(events: &PolicyEvents, ctx: &mut Context<'_>) {
+        if !events.is_empty() {
+            Cache::count_some(events, ctx);
+        }
+    }
+
+    #[inline(never)]
+    fn count_some(events: &PolicyEvents, ctx: &mut Context<'_>) {
         for (counter, amount) in events.counted() {
             ctx.count(counter, amount);
         }
@@ -241,7 +256,9 @@ impl Layer for Cache {
     }
 
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
-        if !self.ledger.complete(completion, ctx)
+        if let Some(hit) = Hits::of_tag(completion.tag) {
+            self.hit_operation_done(hit, completion, ctx);
+        } else if !self.ledger.complete(completion, ctx)
             && !self.intent_operation_done(completion, ctx)
             && !self.zones_reported(completion, ctx)
         {

@@ -3,13 +3,13 @@
 use crate::counters::{Counter, Gauge};
 use crate::error::BroughtFailure;
 use crate::extent::Extent;
-use crate::saved::Saved;
+use crate::saved::{Saved, SavedValue};
 use crate::state::{StateError, StateReader, StateWriter};
 use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// How a block was used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
 pub enum AccessKind {
     /// Its data was wanted.
     Read,
@@ -36,6 +36,12 @@ impl PolicyEvents {
     pub fn count(&mut self, counters: &'static [Counter], index: usize) {
         self.counters = counters;
         self.amounts[index] += 1;
+    }
+
+    /// True when the policy has nothing to tell.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.counters.is_empty() && self.gauge.is_none()
     }
 
     /// What was counted, by counter.

@@ -1,7 +1,7 @@
 //! Jobs on their way: what starts them, what their operations bring, and what ends them.
 
 use super::Cache;
-use super::entries::{Flag, NONE};
+use super::entries::{Entries, Flag, NONE};
 use super::jobs::{Event, JobKind, Waiter};
 use super::slots::SlotWaiter;
 use crate::buffer::BufferSlice;
@@ -10,6 +10,63 @@ use crate::extent::Extent;
 use crate::layer::{Context, Issue, Port};
 use crate::operation::{Completion, Operation, Tag};
 use crate::units::BlockCount;
+
+/// Entries that adjoin in flash.
+pub(super) struct FlashRun {
+    /// Which of the entries is the first, and its slot.
+    pub first: u64,
+    pub slot: u32,
+    pub blocks: u64,
+}
+
+/// The runs of adjoining slots under the entries of a list that have a property, all of them where
+/// it is none.
+pub(super) struct FlashRuns<'a> {
+    entries: &'a Entries,
+    /// What has not been looked at, and how much has.
+    rest: &'a [u32],
+    at: u64,
+    wanted: Option<Flag>,
+}
+
+impl<'a> FlashRuns<'a> {
+    #[inline]
+    pub fn new(entries: &'a Entries, list: &'a [u32], wanted: Option<Flag>) -> FlashRuns<'a> {
+        FlashRuns { entries, rest: list, at: 0, wanted }
+    }
+
+    /// The slot of an entry that has the property.
+    #[inline]
+    fn slot_of_wanted(&self, id: u32) -> Option<u32> {
+        let entry = self.entries.get(id);
+        let is_wanted = self.wanted.is_none_or(|flag| entry.is(flag));
+        is_wanted.then(|| self.entries.slot_of(entry))
+    }
+}
+
+impl Iterator for FlashRuns<'_> {
+    type Item = FlashRun;
+
+    // Most lists are one run: where it is inlined, the end of it is seen at once.
+    #[inline(always)]
+    fn next(&mut self) -> Option<FlashRun> {
+        let mut first = None;
+        while let Some((id, rest)) = self.rest.split_first() {
+            let slot = self.slot_of_wanted(*id);
+            match (&mut first, slot) {
+                (None, Some(slot)) => first = Some(FlashRun { first: self.at, slot, blocks: 1 }),
+                (None, None) => {}
+                (Some(run), Some(slot)) if u64::from(slot) == u64::from(run.slot) + run.blocks => {
+                    run.blocks += 1;
+                }
+                (Some(_), _) => break,
+            }
+            self.rest = rest;
+            self.at += 1;
+        }
+        first
+    }
+}
 
 impl Cache {
     /// Lets a job wait for an event of an entry.
@@ -143,36 +200,21 @@ impl Cache {
         wanted: Option<Flag>,
         ctx: &mut Context<'_>,
     ) -> u32 {
-        let entries = self.jobs.take_entries(id);
-        let buffer = self.jobs.get(id).buffer;
+        let job = self.jobs.get(id);
         let mut issued = 0;
-        let mut first = 0;
-        while first < entries.len() {
-            let length = self.run_in_flash(&entries[first..], wanted);
-            if length == 0 {
-                first += 1;
-                continue;
-            }
-            let slot = self.entries.slot(entries[first]);
-            let part = buffer.part(first as u64, length as u64);
-            let extent = self.slots.place(slot, length as u64);
-            self.issue(id, Cache::FLASH, operation, (extent, part), ctx);
+        for run in FlashRuns::new(&self.entries, &job.entries, wanted) {
+            ctx.issue(Issue {
+                port: Cache::FLASH,
+                operation,
+                extent: self.slots.place(run.slot, run.blocks),
+                buffer: job.buffer.part(run.first, run.blocks),
+                cause: job.cause,
+                tag: Tag(u64::from(id)),
+            });
             issued += 1;
-            first += length;
         }
-        self.jobs.get_mut(id).entries = entries;
+        self.jobs.operations_in_flight += u64::from(issued);
         issued
-    }
-
-    /// How many of the first entries have the property and adjoin in flash.
-    fn run_in_flash(&self, entries: &[u32], wanted: Option<Flag>) -> usize {
-        let first = u64::from(self.entries.slot(entries[0]));
-        let adjoins = |(at, id): &(u64, &u32)| {
-            let entry = self.entries.get(**id);
-            wanted.is_none_or(|flag| entry.is(flag))
-                && u64::from(self.entries.slot_of(entry)) == first + at
-        };
-        (0..).zip(entries).take_while(adjoins).count()
     }
 
     /// How many of the first entries have the property and adjoin below.
@@ -272,29 +314,43 @@ impl Cache {
             ctx.release(job.buffer);
         }
         let entries = self.jobs.take_entries(id);
-        for id in &entries {
-            self.entries.end_write(*id);
-            let entry = self.entries.get_mut(*id);
-            if error.is_none() {
-                entry.set(Flag::HoldsData);
-            } else if !entry.is(Flag::HoldsData)
-                && entry.is(Flag::Cached)
-                && self.entries.writes(*id) == 0
-            {
-                // The slot holds another block's data or none: the copy below is the newest.
-                self.remove_from_map(*id);
-            }
-            if self.entries.waits(*id) != NONE {
-                self.notify_waiting(*id, Event::Written, None, ctx);
-                self.check_settled(*id, ctx);
-            }
-            self.unpin(*id, ctx);
+        for entry in &entries {
+            self.written(*entry, error, ctx);
         }
         if error.is_some() {
             self.set_gauges(ctx);
         }
         self.jobs.close(id, entries);
         self.end_part(host, error, ctx);
+    }
+
+    /// A write to the slot of an entry has ended, and who has written names the entry no longer.
+    #[inline]
+    pub(super) fn written(&mut self, id: u32, error: Option<IoError>, ctx: &mut Context<'_>) {
+        if error.is_some() || !self.entries.end_plain_write(id) {
+            self.end_awaited_write(id, error, ctx);
+        }
+    }
+
+    /// The same of a write that has failed, or to an entry that leaves or has a record.
+    #[inline(never)]
+    fn end_awaited_write(&mut self, id: u32, error: Option<IoError>, ctx: &mut Context<'_>) {
+        self.entries.end_write(id);
+        let entry = self.entries.get_mut(id);
+        if error.is_none() {
+            entry.set(Flag::HoldsData);
+        } else if !entry.is(Flag::HoldsData)
+            && entry.is(Flag::Cached)
+            && self.entries.writes(id) == 0
+        {
+            // The slot holds another block's data or none: the copy below is the newest.
+            self.remove_from_map(id);
+        }
+        if self.entries.waits(id) != NONE {
+            self.notify_waiting(id, Event::Written, None, ctx);
+            self.check_settled(id, ctx);
+        }
+        self.unpin(id, ctx);
     }
 
     /// Missing blocks have come from below. They are copied, so that the host need not wait until
@@ -424,8 +480,7 @@ impl Cache {
     /// A job no longer names an entry.
     #[inline]
     pub(super) fn unpin(&mut self, id: u32, ctx: &mut Context<'_>) {
-        self.entries.unpin(id);
-        if self.entries.get(id).is(Flag::Leaving) {
+        if self.entries.unpin(id) {
             self.retire(id, ctx);
         }
     }
@@ -434,7 +489,8 @@ impl Cache {
     /// no older version of its block is left either.
     pub(super) fn retire(&mut self, id: u32, ctx: &mut Context<'_>) {
         let entry = self.entries.get(id);
-        if !entry.is(Flag::Leaving) || self.entries.pins(id) > 0 || entry.is(Flag::Destaging) {
+        let is_needed = self.entries.pins_of(entry) > 0 || entry.is(Flag::Destaging);
+        if !entry.is(Flag::Leaving) || is_needed {
             return;
         }
         self.release_slot(id, ctx);

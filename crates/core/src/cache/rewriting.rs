@@ -161,7 +161,7 @@ impl Cache {
 
     /// The zone of the victims, which are all that is cached of it, if it is to be rewritten. Victims
     /// that continue it go home anyhow and do not count.
-    #[inline]
+    #[inline(always)]
     pub(super) fn zone_to_rewrite(&self, victims: &[u32]) -> Option<Rewrite> {
         // Most caches know no zones, and ask for each block that leaves.
         self.zone_known_to_rewrite(self.rewriting.books.as_ref()?, victims)

@@ -11,6 +11,7 @@ mod durable;
 mod durable_faults;
 mod exact;
 mod faults;
+mod hits;
 mod naive;
 mod naive_bands;
 mod page;
