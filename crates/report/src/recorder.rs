@@ -77,6 +77,7 @@ impl Recorder {
     }
 
     /// A host request has ended. It counts for the run, and for its phase if the run has any.
+    #[inline(always)]
     pub fn completed(&mut self, ended: &Ended) {
         let Ended { at_ns, latency_ns, kind, bytes, since_due_ns, window, felt } = *ended;
         self.latencies.of(kind).record(latency_ns);
@@ -96,6 +97,7 @@ impl Recorder {
     }
 
     /// The same of one of which nothing more is known.
+    #[inline(never)]
     fn plain_completed(&mut self, at_ns: u64, latency_ns: u64, kind: RequestKind, bytes: u64) {
         let (since_due_ns, window, felt) = (None, None, None);
         self.completed(&Ended { at_ns, latency_ns, kind, bytes, since_due_ns, window, felt });

@@ -396,7 +396,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     }
 
     /// The next record that is to be issued, or the next piece of one that was divided.
-    #[inline]
+    #[inline(always)]
     fn next_record(&mut self) -> Option<Result<TraceRecord, TraceError>> {
         if let Some(piece) = self.cutter.as_mut().and_then(Cutter::next_piece) {
             self.counts.added_requests += 1;
@@ -487,7 +487,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     }
 
     /// When the record that was read last arrives. None where that stops the replay.
-    #[inline]
+    #[inline(always)]
     fn arrival(&mut self, record: &TraceRecord) -> Option<Instant> {
         let (at, speed) = match self.options.mode {
             ReplayMode::OpenLoop { speed } => ((record.time_ns as f64 / speed) as u64, speed),

@@ -26,7 +26,7 @@ impl BlockRule {
     }
 
     /// The blocks of a request by this rule; none of a request without bytes.
-    #[inline]
+    #[inline(always)]
     pub fn blocks(self, offset_bytes: u64, length_bytes: u64) -> std::ops::Range<u64> {
         let first = offset_bytes / BLOCK_BYTES;
         let end = match self {

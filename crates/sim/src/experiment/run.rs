@@ -529,7 +529,7 @@ fn run_with<I: Iterator<Item = Result<TraceRecord, TraceError>>>(
     events: Vec<Event<'_>>,
     (engine, clock): (&mut Engine, &mut VirtualClock),
     from: Instant,
-    observe: &mut dyn FnMut(Instant, &Stack),
+    observe: &mut impl FnMut(Instant, &Stack),
 ) -> (Replayer<I>, Result<Vec<imbrex_report::EventUse>, NeverGiven>) {
     if events.is_empty() {
         engine.run(clock, &mut replayer, observe);
