@@ -42,7 +42,7 @@ enum Mechanics {
     Conventional(#[saved(inner)] Box<RotatingDrive>),
     Shingled(#[saved(inner)] Box<RotatingDrive>),
     OnBus(#[saved(inner)] Box<BusDrive>),
-    SolidState(SolidState),
+    SolidState(#[saved(inner)] Box<SolidState>),
 }
 
 /// A simulated disk: how long operations take, what the blocks hold, and what was counted.
@@ -167,7 +167,7 @@ impl DiskDesign {
         let mechanics = match medium {
             Medium::SolidState(solid_state) => {
                 let state = SolidState::new(&solid_state, model.interface, write_cache);
-                Mechanics::SolidState(state)
+                Mechanics::SolidState(Box::new(state))
             }
             Medium::Rotating(rotating) => mechanics(&model, *rotating, &options, write_cache),
         };

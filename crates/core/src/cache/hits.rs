@@ -1,177 +1,71 @@
-//! Requests whose blocks are all there and wait for nothing: the short way beside that of a job.
-//!
-//! Such a request is sent to flash when it arrives, and answered when it has come back. It waits for
-//! nobody, so nothing is kept of it but the entries that it names. Others wait for these entries as they
-//! do for those of a job. A durable cache has no short way: it writes to fresh slots, and compares
-//! what it reads.
+//! The requests that have taken the short way of the cache.
 
-use super::Cache;
-use super::policy::{AccessKind, PolicyEvents};
-use super::progress::FlashRuns;
-use crate::counters::Counter;
+use super::policy::AccessKind;
 use crate::error::IoError;
-use crate::extent::Extent;
-use crate::layer::{Context, Issue};
 use crate::map::Slab;
-use crate::operation::{Completion, Request, RequestId, Tag};
+use crate::operation::{RequestId, Tag};
 use crate::saved::SavedValue;
-use crate::units::Lba;
 use alloc::vec::Vec;
 
 /// Tags with this bit belong to hits, and not to a job.
 const HIT_BIT: u64 = 1 << 59;
 
-/// The requests that have taken the short way, by number; the numbers are in the tags of their operations.
+/// Hits on their way, by number; the numbers are in the tags of their operations.
 #[derive(Debug, Default, SavedValue)]
 pub(super) struct Hits(Slab<Hit>);
 
 /// A request on its way.
 #[derive(Debug, SavedValue)]
-struct Hit {
-    request: RequestId,
-    kind: AccessKind,
+pub(super) struct Hit {
+    pub request: RequestId,
+    pub kind: AccessKind,
     /// The entries that it names, by address.
-    entries: Vec<u32>,
+    pub entries: Vec<u32>,
     /// Operations in flight.
-    outstanding: u32,
+    pub outstanding: u32,
     /// The first thing that went wrong.
-    error: Option<IoError>,
+    pub error: Option<IoError>,
 }
 
 impl Hits {
     /// Takes a request in hand that names no entries yet.
     #[inline]
-    fn open(&mut self, request: RequestId, kind: AccessKind) -> u32 {
+    pub fn open(&mut self, request: RequestId, kind: AccessKind) -> u32 {
         let new = || Hit { request, kind, entries: Vec::new(), outstanding: 0, error: None };
         let id = self.0.reuse_or(new);
         // The list of entries keeps its memory from hit to hit.
         let hit = &mut self.0[id];
-        hit.request = request;
-        hit.kind = kind;
         hit.entries.clear();
-        hit.outstanding = 0;
-        hit.error = None;
+        let entries = core::mem::take(&mut hit.entries);
+        *hit = Hit { entries, ..new() };
         id
+    }
+
+    #[inline]
+    pub fn get(&self, id: u32) -> &Hit {
+        &self.0[id]
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: u32) -> &mut Hit {
+        &mut self.0[id]
+    }
+
+    /// The hit is answered, or is none.
+    #[inline]
+    pub fn close(&mut self, id: u32) {
+        self.0.remove(id);
+    }
+
+    /// The tag of the operations of a hit.
+    #[inline]
+    pub fn tag_of(id: u32) -> Tag {
+        Tag(HIT_BIT | u64::from(id))
     }
 
     /// The hit whose operation has this tag; `None` when it is of something else.
     #[inline]
     pub fn of_tag(tag: Tag) -> Option<u32> {
         (tag.0 & HIT_BIT != 0).then_some(tag.0 as u32)
-    }
-}
-
-impl Cache {
-    /// Lets a request take the short way, if it can. Nothing has changed otherwise.
-    #[inline]
-    pub(super) fn take_short_way(
-        &mut self,
-        request: &Request,
-        kind: AccessKind,
-        refreshing: bool,
-        ctx: &mut Context<'_>,
-    ) -> bool {
-        if !self.ledger.is_volatile() {
-            return false;
-        }
-        let id = self.hits.open(request.id, kind);
-        let is_short = self.find_all_at_rest(id, request.extent);
-        if is_short {
-            self.use_found(id, refreshing, ctx);
-            self.send_found(id, request, ctx);
-        } else {
-            self.hits.0.remove(id);
-        }
-        is_short
-    }
-
-    /// Finds the entries of all blocks of `extent` for a hit. False when one is not there, or not at rest.
-    #[inline]
-    fn find_all_at_rest(&mut self, id: u32, extent: Extent) -> bool {
-        let found = &mut self.hits.0[id].entries;
-        for lba in extent.start.0..extent.end().0 {
-            match self.entries.find(Lba(lba)) {
-                Some(entry) if self.entries.get(entry).is_at_rest() => found.push(entry),
-                _ => return false,
-            }
-        }
-        extent.blocks.0 > 0
-    }
-
-    /// The entries of a hit are used, and named from now on.
-    #[inline]
-    fn use_found(&mut self, id: u32, refreshing: bool, ctx: &mut Context<'_>) {
-        let hit = &self.hits.0[id];
-        let kind = hit.kind;
-        let mut events = PolicyEvents::default();
-        for entry in &hit.entries {
-            if refreshing {
-                self.replacement.policy.on_access(*entry, kind, &mut events);
-            }
-            match kind {
-                AccessKind::Read => self.entries.pin(*entry),
-                AccessKind::Write => {
-                    self.entries.pin_to_write(*entry);
-                    self.replacement.dirty_blocks += u64::from(self.entries.soil(*entry));
-                }
-            }
-        }
-        let blocks = hit.entries.len() as u64;
-        let (lookups, hits) = match kind {
-            AccessKind::Read => (Counter::ReadLookups, Counter::ReadHits),
-            AccessKind::Write => (Counter::WriteLookups, Counter::WriteHits),
-        };
-        ctx.count(lookups, blocks);
-        ctx.count(hits, blocks);
-        Cache::count_events(&events, ctx);
-    }
-
-    /// Sends the request of a hit to the slots of its entries.
-    #[inline]
-    fn send_found(&mut self, id: u32, request: &Request, ctx: &mut Context<'_>) {
-        let hit = &mut self.hits.0[id];
-        for run in FlashRuns::new(&self.entries, &hit.entries, None) {
-            ctx.issue(Issue {
-                port: Cache::FLASH,
-                operation: request.operation,
-                extent: self.slots.place(run.slot, run.blocks),
-                buffer: request.buffer.part(run.first, run.blocks),
-                cause: request.cause,
-                tag: Tag(HIT_BIT | u64::from(id)),
-            });
-            hit.outstanding += 1;
-        }
-        self.jobs.operations_in_flight += u64::from(hit.outstanding);
-    }
-
-    /// An operation of a hit has finished. The last one answers the request.
-    #[inline]
-    pub(super) fn hit_operation_done(
-        &mut self,
-        id: u32,
-        completion: Completion,
-        ctx: &mut Context<'_>,
-    ) {
-        self.jobs.operations_in_flight -= 1;
-        let hit = &mut self.hits.0[id];
-        hit.error = hit.error.or(completion.result.err());
-        hit.outstanding -= 1;
-        if hit.outstanding > 0 {
-            return;
-        }
-        let (request, kind, error) = (hit.request, hit.kind, hit.error);
-        let entries = core::mem::take(&mut hit.entries);
-        for entry in &entries {
-            match kind {
-                AccessKind::Read => self.unpin(*entry, ctx),
-                AccessKind::Write => self.written(*entry, error, ctx),
-            }
-        }
-        self.hits.0[id].entries = entries;
-        self.hits.0.remove(id);
-        if kind == AccessKind::Write && error.is_some() {
-            self.set_gauges(ctx);
-        }
-        ctx.finish(request, error.map_or(Ok(()), Err));
     }
 }

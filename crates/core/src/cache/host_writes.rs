@@ -91,6 +91,12 @@ impl HostWrites {
         }
     }
 
+    /// True when a block is written over where it lies.
+    #[inline]
+    pub fn are_in_place(&self) -> bool {
+        self.kind == JobKind::FlashWrite
+    }
+
     /// What a write to fresh slots keeps of its own.
     pub fn fresh(&mut self, job: u32) -> &mut FreshWrite {
         let index = job as usize;
