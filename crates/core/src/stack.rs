@@ -124,14 +124,11 @@ impl Stack {
         }
         let host = HostOperation { operation, extent, buffer };
         let request = self.router.register_host(self.top, tag, host);
-        if self.router.host.begin(request) {
-            match self.router.hand_over(self.top, request) {
-                Receiver::Layer => {
-                    let message = Message::Submit { to: self.top, request };
-                    self.deliver_first(message, now, buffers);
-                }
-                Receiver::Disk | Receiver::Nobody => {}
-            }
+        if self.router.host.begin(request)
+            && self.router.hand_over(self.top, request) == Receiver::Layer
+        {
+            let message = Message::Submit { to: self.top, request };
+            self.deliver_first(message, now, buffers);
         }
         self.deliver(now, buffers);
     }

@@ -135,3 +135,51 @@ impl SolidState {
         self.channels_free_ns[at] = end_ns;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantity::Span;
+    use imbrex_core::rng::Rng;
+    use imbrex_core::units::Duration;
+
+    fn disk(channels: u32) -> SolidState {
+        let span = Span(Duration(90_000));
+        let model = SolidStateModel {
+            channels,
+            read_latency: span,
+            write_latency: span,
+            read_iops: 100_000,
+            write_iops: 50_000,
+            read_rate: Rate(500_000_000),
+            write_rate: Rate(400_000_000),
+            flush_latency: span,
+        };
+        SolidState::new(&model, Rate(550_000_000), true)
+    }
+
+    #[test]
+    fn a_channel_is_taken_that_is_free_before_all_others() {
+        let mut rng = Rng::new(3, 0);
+        for channels in [1, 2, 3, 8, 32] {
+            let mut disk = disk(channels);
+            let mut sorted = vec![0; channels as usize];
+            for now in 0..2000 {
+                assert_eq!(disk.channels_free_ns[disk.first_channel], sorted[0]);
+                // Now and then one that ends before others that have begun earlier.
+                sorted[0] = now * 10 + rng.below(400);
+                disk.hold_first_channel_until(sorted[0]);
+                sorted.sort_unstable();
+            }
+        }
+    }
+
+    #[test]
+    fn the_time_of_data_is_the_same_known_or_worked_out() {
+        for path in &disk(1).paths {
+            for blocks in 0..100 {
+                assert_eq!(path.transfer_ns(blocks), path.rate.time_of(blocks * BLOCK_BYTES).0);
+            }
+        }
+    }
+}
