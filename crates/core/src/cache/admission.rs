@@ -23,13 +23,13 @@ struct Run {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct RunOf {
     kind: JobKind,
-    /// They wait for their slots, and are written together when all have one.
+    /// They wait for slots before they are written, all together.
     is_slotless: bool,
 }
 
 impl RunOf {
-    /// Blocks that wait for no slot, or are written when they have come.
-    fn job(kind: JobKind) -> RunOf {
+    /// Blocks that are read, which those do as well that have yet to get a slot.
+    fn reading(kind: JobKind) -> RunOf {
         RunOf { kind, is_slotless: false }
     }
 }
@@ -275,8 +275,8 @@ impl Cache {
         let lba = admission.lba(index);
         self.replacement.policy.before_insert(lba);
         if self.make_room(&mut admission.destage, &mut admission.events, ctx) {
-            // What leaves may wait for a write of this run. That must not wait for the slot of a block which comes after
-            // the decision, for it may be the one of what leaves.
+            // What leaves may wait for the write of this run. So no later block may join the run: it could wait for
+            // the very slot of what leaves, and neither would ever come.
             self.end_run(admission, ctx);
         }
         let id = self.add_entry(lba);
@@ -352,7 +352,7 @@ impl Cache {
     ) {
         self.entries.pin(id);
         let busy = self.entries.writes(id) > 0;
-        let job = self.join_run(admission, RunOf::job(JobKind::FlashRead), index, busy, ctx);
+        let job = self.join_run(admission, RunOf::reading(JobKind::FlashRead), index, busy, ctx);
         self.jobs.get_mut(job).entries.push(id);
         if busy {
             self.block_on(job, id, Event::Written);
@@ -370,7 +370,7 @@ impl Cache {
         ctx: &mut Context<'_>,
     ) {
         let kind = self.host_writes.kind;
-        let takes_slot = kind == JobKind::FreshWrite;
+        let takes_slot = !self.host_writes.are_in_place();
         let unavailable = takes_slot && hit && !self.slots.has_free();
         let busy = self.entries.pin_to_write(id);
         self.replacement.dirty_blocks += u64::from(self.entries.soil(id));
@@ -405,7 +405,7 @@ impl Cache {
         newcomer: Option<u32>,
         ctx: &mut Context<'_>,
     ) {
-        let job = self.join_run(admission, RunOf::job(JobKind::MissRead), index, false, ctx);
+        let job = self.join_run(admission, RunOf::reading(JobKind::MissRead), index, false, ctx);
         let Some(id) = newcomer else {
             self.wait_for_reset(job, Extent { start: admission.lba(index), blocks: BlockCount(1) });
             if let Some(leaving) = self.entries.find(admission.lba(index)) {
