@@ -142,11 +142,21 @@ pub(super) struct Entries {
 impl Entries {
     /// No entries, and room for so many. With more it grows, each time to twice as many, and whoever waits
     /// then waits for that.
-    pub fn new(room: usize) -> Entries {
+    pub fn with_room(entries: usize) -> Entries {
         Entries {
-            entries: Vec::with_capacity(room),
+            entries: Vec::with_capacity(entries),
             records: Slab::default(),
-            index: BlockIndex::new(room),
+            index: BlockIndex::with_room(entries),
+            free: NONE,
+        }
+    }
+
+    /// No entries and no room, which grows with them. More than so many are not foreseen.
+    pub fn growing_to(entries: usize) -> Entries {
+        Entries {
+            entries: Vec::new(),
+            records: Slab::default(),
+            index: BlockIndex::growing_to(entries),
             free: NONE,
         }
     }
@@ -429,7 +439,7 @@ mod tests {
 
     #[test]
     fn the_last_address_keeps_clear_of_the_counts() {
-        let mut entries = Entries::new(0);
+        let mut entries = Entries::growing_to(0);
         let last = Lba(ADDRESSES - 1);
         let id = entries.insert(last);
         for count in 1..6 {
@@ -443,12 +453,12 @@ mod tests {
     #[test]
     #[should_panic(expected = "behind the end of any device")]
     fn an_address_that_has_no_room_is_refused() {
-        Entries::new(0).insert(Lba(ADDRESSES));
+        Entries::growing_to(0).insert(Lba(ADDRESSES));
     }
 
     #[test]
     fn an_entry_is_at_rest_that_holds_data_and_is_neither_written_nor_waited_for() {
-        let mut entries = Entries::new(0);
+        let mut entries = Entries::growing_to(0);
         let id = entries.insert(Lba(5));
         let is_at_rest = |entries: &Entries| entries.get(id).is_at_rest();
         assert!(!is_at_rest(&entries));
@@ -507,7 +517,7 @@ mod tests {
         fn counts_and_waits_are_those_of_plain_fields(
             steps in prop::collection::vec((0u8..9, 0usize..4, 0u32..9), 1..400)
         ) {
-            let mut entries = Entries::new(0);
+            let mut entries = Entries::growing_to(0);
             let new = |lba| Plain { lba, slot: NONE, waits: NONE, pins: 0, writes: 0, dirty: false };
             let mut model: Vec<Plain> = (0..4).map(|lba| new(lba << 50)).collect();
             model.iter().for_each(|plain| { entries.insert(Lba(plain.lba)); });
@@ -569,7 +579,7 @@ mod tests {
         fn finds_what_was_inserted(
             steps in prop::collection::vec((any::<bool>(), 0u64..300), 1..600)
         ) {
-            let mut entries = Entries::new(0);
+            let mut entries = Entries::growing_to(0);
             let mut model: BTreeMap<u64, u32> = BTreeMap::new();
             for (insert, lba) in steps {
                 match (insert, model.get(&lba).copied()) {

@@ -143,7 +143,7 @@ impl Cache {
         let in_place = Cache {
             backing_blocks: geometry.blocks.0,
             replacement: Replacement::new(policy),
-            entries: Entries::new(0),
+            entries: Entries::growing_to(slots as usize),
             slots: Slots::new(slots + spare, settings.staging_slots(), spare, journal.area.end().0),
             jobs: Jobs::default(),
             hosts: Hosts::default(),
@@ -182,7 +182,7 @@ impl Cache {
                 ledger: Ledger::journaled(journal, durability, &[Cache::BACKING]),
                 // No request has to wait for these to grow. One that is simulated may be larger than what its
                 // trace touches.
-                entries: Entries::new(slots as usize),
+                entries: Entries::with_room(slots as usize),
                 slots: in_place.slots.in_groups(),
                 table: SlotTable::new(slots + spare),
                 intent: WriteIntent::new(geometry.blocks.0),

@@ -2,6 +2,7 @@
 
 use super::bounce::{Bounce, Spare};
 use super::gathered::{Gathered, GatheredRead};
+use super::large_writes::{LargeWrite, LargeWrites, Portion};
 use super::open_files::OpenFiles;
 use super::watch::Watch;
 use super::workers::{Task, Workers, read_at, write_at, zero_anyhow, zero_at};
@@ -105,7 +106,7 @@ enum Key {
 /// A file or a block device as a disk.
 ///
 /// With the page cache, reads of cached data and all writes happen at once, on the thread of
-/// the engine; reads that would wait for the medium go to threads. The reads of a round are made
+/// the engine, large writes in portions; reads that would wait for the medium go to threads. The reads of a round are made
 /// together when the disk is polled: those that lie close to each other by one call. Behind what such
 /// a call did not bring, because of an error or for what is not in memory, another one begins; the
 /// reads of one that brought nothing are made one by one. To threads goes too what changes a block
@@ -124,6 +125,7 @@ pub struct FileDisk {
     workers: Workers<Key>,
     /// Reads of this round.
     gathered: Gathered,
+    large_writes: LargeWrites,
     done: VecDeque<DiskCompletion>,
     /// Written to since the last synchronisation began.
     dirty: bool,
@@ -213,6 +215,7 @@ impl FileDisk {
             file,
             direct,
             gathered: Gathered::default(),
+            large_writes: LargeWrites::default(),
             done: VecDeque::new(),
             dirty: true,
             failed: false,
@@ -403,9 +406,39 @@ impl FileDisk {
         self.workers.start(Key::Read { id, buffer, filled }, task);
     }
 
+    /// Makes as much of the large writes that wait as is to be made at this instant.
+    fn make_large_writes(&mut self, now: Instant, buffers: &Buffers) {
+        if self.watch.look_before_write(&self.file, now).is_err() {
+            return self.lose_large_writes();
+        }
+        while let Some(Portion { offset, buffer, ends }) = self.large_writes.next_portion(now) {
+            let bytes = buffers.bytes(buffer).expect(BYTES);
+            self.dirty = true;
+            let result = write_at(&self.file, offset, bytes);
+            let ended = match result {
+                Ok(()) => ends,
+                Err(_) => ends.or_else(|| self.large_writes.give_up_first()),
+            };
+            if let Some(write) = ended {
+                self.finish_write(write.id, write.is_durable, result);
+            }
+        }
+    }
+
+    fn lose_large_writes(&mut self) {
+        while let Some(write) = self.large_writes.give_up_first() {
+            self.finish(write.id, Err(IoError::Lost));
+        }
+    }
+
+    /// True where a write happens on the thread of the engine.
+    fn writes_at_once(&self) -> bool {
+        !self.direct && !self.is_device
+    }
+
     fn write(&mut self, id: RequestId, offset: u64, bytes: &[u8], durable: bool) {
         self.dirty = true;
-        if !self.direct && !self.is_device {
+        if self.writes_at_once() {
             let result = write_at(&self.file, offset, bytes);
             return self.finish_write(id, durable, result);
         }
@@ -555,6 +588,13 @@ impl Disk for FileDisk {
             {
                 self.finish(op.id, Err(IoError::Lost));
             }
+            Operation::Write { .. }
+                if self.writes_at_once() && LargeWrites::are_of(op.buffer.blocks) =>
+            {
+                let is_durable = op.operation.is_durable();
+                let write = LargeWrite { id: op.id, offset, buffer: op.buffer, is_durable };
+                self.large_writes.push(write);
+            }
             Operation::Write { .. } => {
                 let bytes = buffers.bytes(op.buffer).expect(BYTES);
                 self.write(op.id, offset, bytes, op.operation.is_durable());
@@ -575,7 +615,10 @@ impl Disk for FileDisk {
     }
 
     #[inline]
-    fn poll(&mut self, _now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
+    fn poll(&mut self, now: Instant, buffers: &mut Buffers) -> Option<DiskCompletion> {
+        if !self.large_writes.is_empty() {
+            self.make_large_writes(now, buffers);
+        }
         if !self.gathered.is_empty() {
             self.make_gathered(buffers);
         }
@@ -605,7 +648,8 @@ impl Disk for FileDisk {
     }
 
     fn next_event(&self) -> Option<Instant> {
-        let has_news = !self.done.is_empty() || !self.gathered.is_empty();
+        let has_news =
+            !self.done.is_empty() || !self.gathered.is_empty() || !self.large_writes.is_empty();
         has_news.then_some(Instant::ZERO)
     }
 
@@ -617,6 +661,7 @@ impl Disk for FileDisk {
             self.done.push_back(DiskCompletion { id, result: Err(IoError::Lost) });
         }
         self.gathered.clear();
+        self.lose_large_writes();
     }
 }
 

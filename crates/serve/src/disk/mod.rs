@@ -6,6 +6,7 @@ mod faults;
 mod file;
 mod gathered;
 mod held;
+mod large_writes;
 mod lost;
 mod memory;
 mod open_files;

@@ -23,6 +23,7 @@ mod held;
 mod hostile;
 mod image;
 mod image_killed;
+mod large_writes;
 mod listener;
 mod memory;
 mod overlay;

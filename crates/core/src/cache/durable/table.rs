@@ -71,7 +71,7 @@ impl SlotTable {
             },
             checksums: vec![0; slots as usize],
             settled_from: vec![Lsn(0); slots as usize],
-            index: BlockIndex::new(slots as usize),
+            index: BlockIndex::with_room(slots as usize),
             mapped: 0,
             quarantine: Quarantine::default(),
             mapped_in: vec![0; slots.div_ceil(GROUP_SLOTS) as usize],

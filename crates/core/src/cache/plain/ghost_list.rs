@@ -45,13 +45,14 @@ impl Chained for Vec<Ghost> {
 impl GhostList {
     /// An empty list that remembers so many blocks.
     pub(super) fn new(most: u64) -> GhostList {
+        // Ghosts are numbered as entries are.
+        let most = most.min(u64::from(u32::MAX - 2));
         GhostList {
-            // Ghosts are numbered as entries are.
-            most: most.min(u64::from(u32::MAX - 2)),
+            most,
             ghosts: Vec::new(),
             free: Vec::new(),
             order: LruList::new(),
-            index: BlockIndex::new(0),
+            index: BlockIndex::growing_to(most as usize),
         }
     }
 
