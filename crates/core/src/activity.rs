@@ -32,6 +32,7 @@ pub struct Activities(Rc<Counts>);
 struct Counts {
     begun: [Cell<u64>; Activity::COUNT],
     ended: [Cell<u64>; Activity::COUNT],
+    changes: Cell<u64>,
 }
 
 /// An instant, as [`Activities`] know it.
@@ -43,12 +44,24 @@ impl Activities {
     pub(crate) fn begin(&self, activity: Activity) {
         let begun = &self.0.begun[activity as usize];
         begun.set(begun.get() + 1);
+        self.change();
     }
 
     /// A node does it no more.
     pub(crate) fn end(&self, activity: Activity) {
         let ended = &self.0.ended[activity as usize];
         ended.set(ended.get() + 1);
+        self.change();
+    }
+
+    fn change(&self) {
+        self.0.changes.set(self.0.changes.get() + 1);
+    }
+
+    /// Goes up whenever an activity begins or ends.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.0.changes.get()
     }
 
     /// How many nodes do it now.
@@ -82,6 +95,7 @@ impl Saved for Activities {
         for cell in self.0.begun.iter().chain(&self.0.ended) {
             cell.set(from.take_u64()?);
         }
+        self.change();
         Ok(())
     }
 }
@@ -111,5 +125,6 @@ mod tests {
         assert_eq!(activities.nodes(Activity::BlockingCleaning), 1);
         activities.begin(Activity::Hold);
         assert_eq!(activities.since(after), Some(Activity::Hold), "the first of both");
+        assert_eq!(activities.changes(), 5);
     }
 }

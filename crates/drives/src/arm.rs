@@ -161,23 +161,30 @@ impl Arm {
 
     /// When the first block of an access begun at `start` would be under the head by plan: a
     /// rotational wait shorter than `guard_ns` is not trusted and counts a revolution more, unless
-    /// the access goes on where the last one ended.
+    /// the access goes on where the last one ended. `None` where that is not before `limit_ns`.
     #[inline]
-    pub fn planned_ns(
+    pub fn planned_ns_before(
         &self,
+        limit_ns: u64,
         start: Instant,
         block: u64,
         place: &Place,
         direction: Direction,
         guard_ns: u64,
-    ) -> u64 {
-        if direction == Direction::Read && self.streams(block) {
-            return start.0;
+    ) -> Option<u64> {
+        let mut planned_ns = start.0;
+        if direction == Direction::Write || !self.streams(block) {
+            planned_ns += self.reach_ns(block, place, direction);
+            // How long it would wait then need not be worked out.
+            if planned_ns >= limit_ns {
+                return None;
+            }
+            let wait_ns = self.wait_ns(planned_ns, place, place.offset);
+            let missed = self.rotates && wait_ns < guard_ns && block != self.next_block;
+            let penalty_ns = if missed { self.platters.revolution_ns() } else { 0 };
+            planned_ns += wait_ns + penalty_ns;
         }
-        let (move_ns, wait_ns) = self.position_ns(start, block, place, direction);
-        let missed = self.rotates && wait_ns < guard_ns && block != self.next_block;
-        let penalty_ns = if missed { self.platters.revolution_ns() } else { 0 };
-        start.0 + move_ns + wait_ns + penalty_ns
+        (planned_ns < limit_ns).then_some(planned_ns)
     }
 
     #[inline]
@@ -188,12 +195,20 @@ impl Arm {
         place: &Place,
         direction: Direction,
     ) -> (u64, u64) {
-        // A write that goes on along its track has settled already.
-        let goes_on = block == self.next_block && place.offset > 0 && direction == self.last;
-        let move_ns =
-            if goes_on { 0 } else { self.move_ns(self.cylinder, self.surface, place, direction) };
+        let move_ns = self.reach_ns(block, place, direction);
         let wait_ns = self.wait_ns(start.0 + move_ns, place, place.offset);
         (move_ns, wait_ns)
+    }
+
+    /// Time to get onto the track of a block and to settle there.
+    #[inline]
+    fn reach_ns(&self, block: u64, place: &Place, direction: Direction) -> u64 {
+        // A write that goes on along its track has settled already.
+        let goes_on = block == self.next_block && place.offset > 0 && direction == self.last;
+        match goes_on {
+            true => 0,
+            false => self.move_ns(self.cylinder, self.surface, place, direction),
+        }
     }
 
     /// Carries out an access begun at `start`, all positioning included.
@@ -345,8 +360,9 @@ pub(super) mod tests {
         }
         // Nor does a plan count a revolution that a short wait might miss.
         let place = still.platters.place(10);
-        let plan = still.planned_ns(Instant(0), 10, &place, Direction::Read, 500_000);
-        assert!(plan < REVOLUTION_NS, "{plan}");
+        let plan =
+            still.planned_ns_before(u64::MAX, Instant(0), 10, &place, Direction::Read, 500_000);
+        assert!(plan.is_some_and(|plan| plan < REVOLUTION_NS), "{plan:?}");
     }
 
     #[test]
@@ -355,10 +371,16 @@ pub(super) mod tests {
         access(&mut arm, 0, Extent::new(0, 1), Direction::Read);
         let place = arm.platters.place(10);
         let (start, guard) = (Instant(0), 500_000);
-        let plan = arm.planned_ns(start, 10, &place, Direction::Read, guard);
-        assert_eq!(plan, 250_000 + REVOLUTION_NS);
+        let plan = arm.planned_ns_before(u64::MAX, start, 10, &place, Direction::Read, guard);
+        assert_eq!(plan, Some(250_000 + REVOLUTION_NS));
+        for (limit, expected) in [(250_001 + REVOLUTION_NS, plan), (250_000 + REVOLUTION_NS, None)]
+        {
+            let before = arm.planned_ns_before(limit, start, 10, &place, Direction::Read, guard);
+            assert_eq!(before, expected);
+        }
         let place = arm.platters.place(1);
-        let plan = arm.planned_ns(Instant(25_000), 1, &place, Direction::Read, guard);
-        assert_eq!(plan, 25_000, "the next block needs no guard");
+        let plan =
+            arm.planned_ns_before(u64::MAX, Instant(25_000), 1, &place, Direction::Read, guard);
+        assert_eq!(plan, Some(25_000), "the next block needs no guard");
     }
 }

@@ -33,8 +33,12 @@ impl CollectionObserver {
         CollectionObserver(describe.nodes.iter().filter(has_table).map(watch).collect())
     }
 
+    /// Whether there is anything to look at.
+    pub fn has_any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// Looks at the stack and records what has changed.
-    #[inline]
     pub fn observe(&mut self, now: Instant, stack: &Stack) {
         for array in &mut self.0 {
             let counts = stack.counts(array.node);

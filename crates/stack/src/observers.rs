@@ -186,6 +186,8 @@ impl WatchedArray {
 pub struct ActivityObserver {
     activities: Activities,
     controllers: Vec<NodeId>,
+    /// The changes of the activities that were seen.
+    seen: u64,
     last: ActivityState,
     recorder: Rc<RefCell<Recorder>>,
 }
@@ -202,6 +204,7 @@ impl ActivityObserver {
         ActivityObserver {
             activities: stack.activities(),
             controllers: controllers.collect(),
+            seen: 0,
             last: ActivityState::default(),
             recorder,
         }
@@ -210,20 +213,24 @@ impl ActivityObserver {
     /// Looks at the stack and records what has changed.
     #[inline]
     pub fn observe(&mut self, now: Instant, stack: &Stack) {
+        let changes = self.activities.changes();
+        if changes != self.seen || !self.controllers.is_empty() {
+            self.seen = changes;
+            self.look(now, stack);
+        }
+    }
+
+    #[inline(never)]
+    fn look(&mut self, now: Instant, stack: &Stack) {
         let held = |node: &NodeId| stack.counts(*node).gauge(Gauge::Held);
         let state = ActivityState {
             is_on: std::array::from_fn(|at| self.activities.nodes(Activity::VALUES[at]) > 0),
             held: self.controllers.iter().map(held).sum(),
         };
         if state != self.last {
-            self.set(now, state);
+            self.last = state;
+            self.recorder.borrow_mut().set_activities(now.0, state);
         }
-    }
-
-    #[inline(never)]
-    fn set(&mut self, now: Instant, state: ActivityState) {
-        self.last = state;
-        self.recorder.borrow_mut().set_activities(now.0, state);
     }
 }
 

@@ -129,12 +129,12 @@ impl<'a> Head<'a> {
         Head { arm, at, guard_ns }
     }
 
-    /// When the first block of `waiting` would be under the head, by plan.
+    /// When the first block of `waiting` would be under the head, by plan, where that is before `limit_ns`.
     #[inline]
-    pub(super) fn planned_ns(&self, waiting: &Waiting<'_>) -> u64 {
+    pub(super) fn planned_ns_before(&self, limit_ns: u64, waiting: &Waiting<'_>) -> Option<u64> {
         let Waiting { block, place, direction, ready, .. } = *waiting;
         let start = self.at.max(ready);
-        self.arm.planned_ns(start, block, place, direction, self.guard_ns)
+        self.arm.planned_ns_before(limit_ns, start, block, place, direction, self.guard_ns)
     }
 }
 

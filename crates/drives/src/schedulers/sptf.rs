@@ -10,14 +10,12 @@ pub(super) fn choose(queue: &Queue<'_>, head: &Head<'_>, state: &State) -> Choic
     }
     let mut best = (u64::MAX, Choice::Command(0));
     for (index, command) in queue.commands().enumerate() {
-        let planned_ns = head.planned_ns(&command);
-        if planned_ns < best.0 {
+        if let Some(planned_ns) = head.planned_ns_before(best.0, &command) {
             best = (planned_ns, Choice::Command(index));
         }
     }
     for (index, segment) in queue.cached().enumerate() {
-        let planned_ns = head.planned_ns(&segment);
-        if planned_ns < best.0 {
+        if let Some(planned_ns) = head.planned_ns_before(best.0, &segment) {
             best = (planned_ns, Choice::Cached(index));
         }
     }

@@ -290,13 +290,14 @@ impl Task<'_> {
         let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
         recordings.follow(&mut events);
         // What most stacks do not have.
-        let has_more = arrays.has_any() || ghosts.has_any() || gauges.has_any();
+        let has_more =
+            collections.has_any() || arrays.has_any() || ghosts.has_any() || gauges.has_any();
         let mut observe = |now: Instant, stack: &Stack| {
             let now = Instant(now.since(from).0);
             fill.observe(now, stack);
             activities.observe(now, stack);
-            collections.observe(now, stack);
             if has_more {
+                collections.observe(now, stack);
                 arrays.observe(now, stack);
                 ghosts.observe(stack);
                 gauges.observe(now, stack);
