@@ -124,7 +124,7 @@ impl BlockIndex {
         // adjoin, for they are often looked up together.
         let mixed = (lba.0 >> GROUP_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let groups = self.buckets.len() as u128 >> GROUP_BITS;
-        let group = (u128::from(mixed) * groups >> u64::BITS) as usize;
+        let group = ((u128::from(mixed) * groups) >> u64::BITS) as usize;
         group << GROUP_BITS | lba.0 as usize & (GROUP - 1)
     }
 }

@@ -18,6 +18,9 @@ const BLOCKS: u64 = 4096;
 /// Where the writes go and how long they are.
 const WRITES: [(u64, u64); 3] = [(0, 150), (1000, 60), (2000, 1)];
 
+/// Which write has ended, how and when.
+type Ended = (u64, Result<(), IoError>, Instant);
+
 /// A clock that goes on by one at each wait.
 struct Steps(u64);
 
@@ -32,7 +35,7 @@ impl Clock for Steps {
 #[derive(Default)]
 struct AtOnce {
     buffers: Vec<BufferSlice>,
-    ended: Vec<(u64, Result<(), IoError>, Instant)>,
+    ended: Vec<Ended>,
 }
 
 impl Frontend for AtOnce {
@@ -100,7 +103,7 @@ impl Disk for GivenUp {
 }
 
 /// Makes the writes. How and when each ended, and what is in the file then.
-fn make(given_up_at: Option<Instant>) -> (Vec<(u64, Result<(), IoError>, Instant)>, Vec<u8>) {
+fn make(given_up_at: Option<Instant>) -> (Vec<Ended>, Vec<u8>) {
     let dir = TempDir::new().expect("a directory");
     let path = dir.path().join("disk.img");
     File::create(&path).expect("a file").set_len(BLOCKS * 4096).expect("a length");

@@ -286,8 +286,7 @@ impl Task<'_> {
         let mut activities = ActivityObserver::new(&describe, &engine.stack, Rc::clone(&recorder));
         let mut ghosts = GhostObserver::new(&describe);
         let mut collections = CollectionObserver::new(&describe);
-        let events = &self.case.events;
-        let mut events = events_of(events, plan, footprint, &describe, &engine.stack);
+        let mut events = events_of(&self.case.events, plan, footprint, &describe, &engine.stack);
         recordings.follow(&mut events);
         // What most stacks do not have.
         let has_more =
