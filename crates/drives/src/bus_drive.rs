@@ -7,7 +7,7 @@ use super::due::Due;
 use super::model::QueueModel;
 use super::rotating::Electronics;
 use super::schedulers::{Choice, Command, Head, Queue, State};
-use super::statistics::DiskStatistics;
+use super::statistics::{DiskStatistics, Moved};
 use imbrex_core::disk::DiskOp;
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
@@ -289,9 +289,10 @@ impl BusDrive {
         let extent = self.electronics.counted(command.op.extent);
         let busy_ns = access.end.0.saturating_sub(begun.0);
         let (direction, cause) = (command.direction, command.op.cause);
-        statistics.moved(direction, cause, extent, busy_ns, access.time, access.end);
+        let Access { time, end, .. } = access;
+        statistics.moved(&Moved { direction, cause, extent, busy_ns, time, end });
         self.busy = true;
-        self.arm_free = access.end;
+        self.arm_free = end;
     }
 
     fn choose(&mut self, at: Instant) -> usize {

@@ -1,7 +1,7 @@
 //! Statistics of a disk that is not simulated.
 
 use super::arm::{AccessTime, Direction};
-use super::statistics::{DiskStatistics, OperationKind};
+use super::statistics::{DiskStatistics, Moved, OperationKind};
 use imbrex_core::buffer::Buffers;
 use imbrex_core::disk::{Disk, DiskCompletion, DiskOp, Geometry};
 use imbrex_core::operation::{Operation, RequestId};
@@ -53,7 +53,8 @@ impl Disk for MeasuredDisk {
             if op.operation == Operation::Read { Direction::Read } else { Direction::Write };
         if op.operation.has_data() {
             let time = AccessTime { transfer_ns: busy.0, ..AccessTime::default() };
-            self.statistics.moved(direction, op.cause, op.extent, busy.0, time, now);
+            let (cause, extent, busy_ns, end) = (op.cause, op.extent, busy.0, now);
+            self.statistics.moved(&Moved { direction, cause, extent, busy_ns, time, end });
         } else {
             // Flushes are where the writes of a file really take their time.
             self.statistics.waited(direction, op.cause, op.extent, busy.0);

@@ -1,11 +1,11 @@
 //! A rotating drive: its queue, its write cache and the one arm they compete for.
 
-use super::arm::{Arm, Direction};
+use super::arm::{Access, Arm, Direction};
 use super::due::Due;
 use super::model::QueueModel;
 use super::schedulers::{Choice, Command, Head, Queue, State};
 use super::segments::Overheads;
-use super::statistics::DiskStatistics;
+use super::statistics::{DiskStatistics, Moved};
 use super::write_cache::WriteCache;
 use crate::quantity::Rate;
 use imbrex_core::disk::DiskOp;
@@ -257,9 +257,10 @@ impl RotatingDrive {
         };
         let busy_ns = access.end.since(start).0;
         let extent = self.electronics.counted(extent);
-        statistics.moved(direction, cause, extent, busy_ns, access.time, access.end);
+        let Access { time, end, .. } = access;
+        statistics.moved(&Moved { direction, cause, extent, busy_ns, time, end });
         self.busy = true;
-        self.arm_free = access.end;
+        self.arm_free = end;
     }
 
     fn choose(&mut self, at: Instant) -> Choice {

@@ -3,7 +3,7 @@
 use super::arm::{AccessTime, Direction};
 use super::due::Due;
 use super::model::SolidStateModel;
-use super::statistics::DiskStatistics;
+use super::statistics::{DiskStatistics, Moved};
 use crate::quantity::Rate;
 use imbrex_core::disk::DiskOp;
 use imbrex_core::operation::Operation;
@@ -112,7 +112,8 @@ impl SolidState {
         self.busy_until_ns = self.busy_until_ns.max(end_ns);
         let time = AccessTime { transfer_ns: hold_ns, ..AccessTime::default() };
         let end = Instant(end_ns);
-        statistics.moved(direction, op.cause, op.extent, busy_ns, time, end);
+        let (cause, extent) = (op.cause, op.extent);
+        statistics.moved(&Moved { direction, cause, extent, busy_ns, time, end });
         due.push(end, op);
     }
 

@@ -24,6 +24,18 @@ pub enum OperationKind {
     Flush,
 }
 
+/// What the medium has moved, and how long it was busy with that.
+#[derive(Clone, Copy)]
+pub(super) struct Moved {
+    pub direction: Direction,
+    pub cause: Cause,
+    pub extent: Extent,
+    pub busy_ns: u64,
+    pub time: AccessTime,
+    /// When it was done.
+    pub end: Instant,
+}
+
 impl OperationKind {
     /// The kind of an operation; `None` for zone commands.
     #[inline]
@@ -192,33 +204,18 @@ impl DiskStatistics {
         self.of_parts(extent, |part| part.waited(direction, cause, busy_ns));
     }
 
-    /// The medium moved `extent` and was busy for `busy_ns` until `end`.
+    /// The medium moved something.
     #[inline]
-    pub(super) fn moved(
-        &self,
-        direction: Direction,
-        cause: Cause,
-        extent: Extent,
-        busy_ns: u64,
-        time: AccessTime,
-        end: Instant,
-    ) {
-        self.all.moved(direction, cause, busy_ns, time);
+    pub(super) fn moved(&self, moved: &Moved) {
+        self.all.moved(moved.direction, moved.cause, moved.busy_ns, moved.time);
         if self.counts_apart.get() {
-            self.moved_apart(direction, cause, extent, busy_ns, time, end);
+            self.moved_apart(moved);
         }
     }
 
     /// What is counted apart of what the medium moved.
-    fn moved_apart(
-        &self,
-        direction: Direction,
-        cause: Cause,
-        extent: Extent,
-        busy_ns: u64,
-        time: AccessTime,
-        end: Instant,
-    ) {
+    fn moved_apart(&self, moved: &Moved) {
+        let Moved { direction, cause, extent, busy_ns, time, end } = *moved;
         self.of_parts(extent, |part| part.moved(direction, cause, busy_ns, time));
         let mut areas = self.areas.borrow_mut();
         if !areas.is_empty() {
@@ -257,7 +254,8 @@ mod tests {
             (Direction::Write, 29),
         ] {
             let extent = Extent::new(start, 2);
-            statistics.moved(direction, Cause::Cleaning, extent, 7, time, Instant(5));
+            let (cause, busy_ns, end) = (Cause::Cleaning, 7, Instant(5));
+            statistics.moved(&Moved { direction, cause, extent, busy_ns, time, end });
         }
         let areas = statistics.areas();
         assert_eq!(areas[0].blocks_in(Direction::Write), 2);
@@ -287,7 +285,8 @@ mod tests {
         }
         for (start, busy_ns) in [(9, 5), (10, 7), (29, 1)] {
             let (extent, end) = (Extent::new(start, 1), Instant(9));
-            statistics.moved(Direction::Write, Cause::Destage, extent, busy_ns, time, end);
+            let (direction, cause) = (Direction::Write, Cause::Destage);
+            statistics.moved(&Moved { direction, cause, extent, busy_ns, time, end });
         }
         statistics.waited(Direction::Write, Cause::Host, Extent::new(10, 20), 11);
         let read = |part: &Tallies| part.blocks_of(OperationKind::Read);
@@ -314,7 +313,8 @@ mod tests {
         let write = |start: u64, end: u64| {
             let extent = Extent::new(start, 2);
             statistics.arrived(OperationKind::Write, Cause::Host, extent);
-            statistics.moved(Direction::Write, Cause::Host, extent, 7, time, Instant(end));
+            let (direction, cause, busy_ns) = (Direction::Write, Cause::Host, 7);
+            statistics.moved(&Moved { direction, cause, extent, busy_ns, time, end: Instant(end) });
             statistics.hit();
         };
         let told = || {

@@ -20,5 +20,6 @@ mod power_disk;
 mod read_only;
 mod reference;
 mod rivals;
+mod sizes;
 mod stacks;
 mod zone_lru;
