@@ -10,6 +10,18 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 
+/// What the medium has moved, and how long it was busy with that.
+#[derive(Clone, Copy)]
+pub(super) struct Moved {
+    pub direction: Direction,
+    pub cause: Cause,
+    pub extent: Extent,
+    pub busy_ns: u64,
+    pub time: AccessTime,
+    /// When it was done.
+    pub end: Instant,
+}
+
 /// Kinds of operations that are counted apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -22,18 +34,6 @@ pub enum OperationKind {
     Zero,
     /// Flushes.
     Flush,
-}
-
-/// What the medium has moved, and how long it was busy with that.
-#[derive(Clone, Copy)]
-pub(super) struct Moved {
-    pub direction: Direction,
-    pub cause: Cause,
-    pub extent: Extent,
-    pub busy_ns: u64,
-    pub time: AccessTime,
-    /// When it was done.
-    pub end: Instant,
 }
 
 impl OperationKind {
