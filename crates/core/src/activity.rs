@@ -125,6 +125,6 @@ mod tests {
         assert_eq!(activities.nodes(Activity::BlockingCleaning), 1);
         activities.begin(Activity::Hold);
         assert_eq!(activities.since(after), Some(Activity::Hold), "the first of both");
-        assert_eq!(activities.changes(), 5);
+        assert_eq!(activities.changes(), 6);
     }
 }
