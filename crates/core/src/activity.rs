@@ -95,6 +95,7 @@ impl Saved for Activities {
         for cell in self.0.begun.iter().chain(&self.0.ended) {
             cell.set(from.take_u64()?);
         }
+        // Whoever has looked before looks again.
         self.change();
         Ok(())
     }

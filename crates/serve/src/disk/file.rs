@@ -2,7 +2,7 @@
 
 use super::bounce::{Bounce, Spare};
 use super::gathered::{Gathered, GatheredRead};
-use super::large_writes::{LargeWrite, LargeWrites, Portion};
+use super::large_writes::{LargeWrite, LargeWrites, Portion, is_large};
 use super::open_files::OpenFiles;
 use super::watch::Watch;
 use super::workers::{Task, Workers, read_at, write_at, zero_anyhow, zero_at};
@@ -105,8 +105,9 @@ enum Key {
 
 /// A file or a block device as a disk.
 ///
-/// With the page cache, reads of cached data and all writes happen at once, on the thread of
-/// the engine, large writes in portions; reads that would wait for the medium go to threads. The reads of a round are made
+/// With the page cache, reads of cached data and writes happen on the thread of the engine: small writes
+/// at once, large ones in portions when the disk is polled, so that one may take several instants. Reads
+/// that would wait for the medium go to threads. The reads of a round are made
 /// together when the disk is polled: those that lie close to each other by one call. Behind what such
 /// a call did not bring, because of an error or for what is not in memory, another one begins; the
 /// reads of one that brought nothing are made one by one. To threads goes too what changes a block
@@ -431,14 +432,14 @@ impl FileDisk {
         }
     }
 
-    /// True where a write happens on the thread of the engine.
-    fn writes_at_once(&self) -> bool {
+    /// True where the thread of the engine writes.
+    fn writes_on_this_thread(&self) -> bool {
         !self.direct && !self.is_device
     }
 
     fn write(&mut self, id: RequestId, offset: u64, bytes: &[u8], durable: bool) {
         self.dirty = true;
-        if self.writes_at_once() {
+        if self.writes_on_this_thread() {
             let result = write_at(&self.file, offset, bytes);
             return self.finish_write(id, durable, result);
         }
@@ -589,7 +590,7 @@ impl Disk for FileDisk {
                 self.finish(op.id, Err(IoError::Lost));
             }
             Operation::Write { .. }
-                if self.writes_at_once() && LargeWrites::are_of(op.buffer.blocks) =>
+                if self.writes_on_this_thread() && is_large(op.buffer.blocks) =>
             {
                 let is_durable = op.operation.is_durable();
                 let write = LargeWrite { id: op.id, offset, buffer: op.buffer, is_durable };

@@ -9,11 +9,17 @@ use imbrex_core::operation::RequestId;
 use imbrex_core::units::{BLOCK_BYTES, Instant};
 use std::collections::VecDeque;
 
-/// Blocks of a write that is large. One of a journal is not, and waits for none.
+/// Blocks from which on a write is large. Records of a journal are shorter: what waits for them waits for no large write.
 const LARGE_BLOCKS: u32 = 8;
 /// Blocks that large writes have of an instant: about what a Unix socket holds where nobody has set it (`wmem_default`,
 /// 208 KiB).
 const INSTANT_BLOCKS: u32 = 64;
+
+/// True of a write of so many blocks that is made in portions.
+#[inline]
+pub(super) fn is_large(blocks: u32) -> bool {
+    blocks >= LARGE_BLOCKS
+}
 
 /// A write of which some blocks are yet to be made.
 #[derive(Clone, Copy)]
@@ -44,12 +50,6 @@ pub(super) struct LargeWrites {
 }
 
 impl LargeWrites {
-    /// True of a write of so many blocks that is to wait here.
-    #[inline]
-    pub fn are_of(blocks: u32) -> bool {
-        blocks >= LARGE_BLOCKS
-    }
-
     /// Has a write wait.
     pub fn push(&mut self, write: LargeWrite) {
         self.waiting.push_back(write);
