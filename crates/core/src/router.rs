@@ -93,6 +93,21 @@ struct InFlight {
     is_write: bool,
 }
 
+impl InFlight {
+    /// A new place, before a request has it.
+    fn none() -> InFlight {
+        InFlight {
+            generation: 0,
+            active: false,
+            issuer: Issuer::Host,
+            target: NodeId(0),
+            tag: Tag(0),
+            buffer: BufferSlice::EMPTY,
+            is_write: false,
+        }
+    }
+}
+
 /// What the stack must deliver next.
 pub(crate) enum Message {
     Submit { to: NodeId, request: Request },
@@ -530,11 +545,10 @@ impl Router {
         buffer: BufferSlice,
         is_write: bool,
     ) -> RequestId {
-        let entry = InFlight { generation: 0, active: true, issuer, target, tag, buffer, is_write };
-        let index = self.in_flight.reuse_or(|| entry);
-        let of_request = &mut self.in_flight[index];
-        let generation = of_request.generation;
-        *of_request = InFlight { generation, ..entry };
+        let index = self.in_flight.reuse_or(InFlight::none);
+        let entry = &mut self.in_flight[index];
+        let generation = entry.generation;
+        *entry = InFlight { generation, active: true, issuer, target, tag, buffer, is_write };
         RequestId { index, generation }
     }
 

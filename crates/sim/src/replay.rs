@@ -207,6 +207,23 @@ struct InFlight {
     mark: ActivityMark,
 }
 
+impl InFlight {
+    /// A new place, before a request has it.
+    fn none() -> InFlight {
+        InFlight {
+            record: 0,
+            arrived: Instant::ZERO,
+            due: Instant::ZERO,
+            operation: Operation::Flush,
+            blocks: 0,
+            buffer: BufferSlice::EMPTY,
+            stream: 0,
+            window: NO_WINDOW,
+            mark: ActivityMark::default(),
+        }
+    }
+}
+
 /// Issues the records of a trace and records what became of them.
 pub struct Replayer<I> {
     records: I,
@@ -308,8 +325,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     pub fn hold_after(&mut self, number: u64) -> Rc<Cell<u64>> {
         let after = self.hold.after();
         after.set(number);
-        if let Some(waiting) = self.next.take_if(|waiting| waiting.record > number) {
-            self.hold.keep(waiting);
+        if self.next.is_some_and(|waiting| waiting.record > number) {
+            self.hold.keep(&mut self.next);
         }
         after
     }
@@ -395,13 +412,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         self.cutter.as_ref().map(Cutter::told)
     }
 
-    /// The next record that is to be issued, or the next piece of one that was divided.
+    /// Reads the next record that is to be issued.
     #[inline(always)]
     fn next_record(&mut self) -> Option<Result<TraceRecord, TraceError>> {
-        if let Some(piece) = self.cutter.as_mut().and_then(Cutter::next_piece) {
-            self.counts.added_requests += 1;
-            return Some(Ok(piece));
-        }
         while self.options.limit.is_none_or(|max| self.records_read < max) {
             let record = match self.records.next()? {
                 Ok(record) => record,
@@ -412,102 +425,130 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
                 self.counts.skipped_reads += 1;
                 continue;
             }
-            return Some(Ok(match &mut self.cutter {
-                Some(cutter) => cutter.first_piece(record),
-                None => record,
-            }));
+            return Some(Ok(record));
         }
         None
     }
 
-    /// Reads on to the next record that is to be issued.
+    /// Reads on to the next record that is to be issued: none at the end, where it is held back, and where it stops the
+    /// replay.
     #[inline(always)]
     fn advance(&mut self) {
-        self.next = self.read_on();
+        self.next = None;
+        if self.error.is_some() {
+            return;
+        }
+        if self.cutter.is_some() {
+            return self.advance_in_pieces();
+        }
+        match self.next_record() {
+            Some(Ok(record)) => self.wait_for(record, true),
+            Some(Err(error)) => self.fail(error.into()),
+            None => {}
+        }
     }
 
-    /// The next record that is to be issued: none at the end, where it is held back, and where it stops the replay.
-    #[inline(always)]
-    fn read_on(&mut self) -> Option<Waiting> {
-        if self.error.is_some() {
-            return None;
+    /// The same, where the next one may be a piece of the record that was read last.
+    #[inline(never)]
+    fn advance_in_pieces(&mut self) {
+        let Some(cutter) = &mut self.cutter else { return };
+        if let Some(piece) = cutter.next_piece() {
+            self.counts.added_requests += 1;
+            // The pieces of a record stay together.
+            return self.wait_for(piece, false);
         }
-        let before = self.records_read;
-        let record = match self.next_record()? {
-            Ok(record) => record,
-            Err(error) => return self.fail(error.into()),
-        };
+        match self.next_record() {
+            Some(Ok(record)) => {
+                let first = self.cutter.as_mut().map(|cutter| cutter.first_piece(record));
+                self.wait_for(first.unwrap_or(record), true);
+            }
+            Some(Err(error)) => self.fail(error.into()),
+            None => {}
+        }
+    }
+
+    /// The record that was read last, or a piece of it, is the next to be issued, unless it may be held back and is, or
+    /// stops the replay.
+    // Whoever stops it gets a copy of the record, which stays in registers so.
+    #[inline(always)]
+    fn wait_for(&mut self, record: TraceRecord, may_be_held: bool) {
         let (stream, number) = match (&self.streams, &self.dealt.windows) {
             (None, Windows::None) => (0, None),
-            _ => self.deal(&record)?,
+            _ => match self.deal(record) {
+                Some(dealt) => dealt,
+                None => return,
+            },
         };
         let window = number.and_then(|number| self.dealt.windows.all().get(number));
-        let placement = self.placement(&record);
-        let placed = match window {
-            Some(window) => window.place(&record, placement),
-            None => place(&record, self.device_blocks, placement),
-        };
-        let Some((operation, extent)) = placed else {
-            let error = self.beyond(window, &record);
+        let blocks = window.map_or(self.device_blocks, |window| window.extent.blocks);
+        let Some(mut placed) = place(&record, blocks, self.placement(record.device)) else {
+            let error = self.beyond(window, record);
             return self.fail(error);
         };
-        let at = self.arrival(&record)?;
+        if let Some(window) = window {
+            placed = window.on_device(placed);
+        }
+        let (operation, extent) = placed;
+        let Some(at) = self.arrival(record.time_ns) else { return };
         let window = number.map_or(NO_WINDOW, |number| number as u16);
         let record = self.records_read;
-        let waiting = Waiting { record, at, operation, extent, window, stream };
-        // The pieces of a record stay together.
-        if record != before && self.hold.holds(record) {
-            self.hold.keep(waiting);
-            return None;
+        self.next = Some(Waiting { record, at, operation, extent, window, stream });
+        if may_be_held && self.hold.holds(record) {
+            self.hold.keep(&mut self.next);
         }
-        Some(waiting)
     }
 
     /// The record that was read last stops the replay.
     #[cold]
-    fn fail<T>(&mut self, error: ReplayError) -> Option<T> {
+    fn fail(&mut self, error: ReplayError) {
         self.error = Some(error);
-        None
     }
 
     /// The stream that the record which was read last joins, and the number of its window if it has one. None where it
     /// stops the replay.
-    fn deal(&mut self, record: &TraceRecord) -> Option<(u32, Option<usize>)> {
+    fn deal(&mut self, record: TraceRecord) -> Option<(u32, Option<usize>)> {
         let stream = match &mut self.streams {
-            Some(streams) => match streams.of(record, self.records_read) {
-                Some(stream) => stream,
-                None => return self.fail(ReplayError::NoResponse { record: self.records_read }),
-            },
+            Some(streams) => {
+                let Some(stream) = streams.of(&record, self.records_read) else {
+                    self.fail(ReplayError::NoResponse { record: self.records_read });
+                    return None;
+                };
+                stream
+            }
             None => 0,
         };
-        match self.window(record, stream) {
+        match self.window(&record, stream) {
             Ok(number) => Some((stream, number)),
-            Err(error) => self.fail(error),
+            Err(error) => {
+                self.fail(error);
+                None
+            }
         }
     }
 
-    /// When the record that was read last arrives. None where that stops the replay.
+    /// When the record that was read last arrives, by its time. None where that stops the replay.
     #[inline(always)]
-    fn arrival(&mut self, record: &TraceRecord) -> Option<Instant> {
+    fn arrival(&mut self, time_ns: u64) -> Option<Instant> {
         let (at, speed) = match self.options.mode {
-            ReplayMode::OpenLoop { speed } => ((record.time_ns as f64 / speed) as u64, speed),
-            ReplayMode::Streams { .. } | ReplayMode::Live => (record.time_ns, 1.0),
+            ReplayMode::OpenLoop { speed } => ((time_ns as f64 / speed) as u64, speed),
+            ReplayMode::Streams { .. } | ReplayMode::Live => (time_ns, 1.0),
             ReplayMode::ClosedLoop { .. } | ReplayMode::Untimed => (0, 1.0),
         };
         let at = at.saturating_add(self.shift.0);
         if at > ARRIVAL_NS_MAX {
-            let arrival_s = record.time_ns as f64 / speed / 1e9;
-            return self.fail(ReplayError::TooLate { record: self.records_read, arrival_s, speed });
+            let arrival_s = time_ns as f64 / speed / 1e9;
+            self.fail(ReplayError::TooLate { record: self.records_read, arrival_s, speed });
+            return None;
         }
         Some(Instant(at))
     }
 
     /// Where a record goes, by what is known of the device that it names.
     #[inline]
-    fn placement(&self, record: &TraceRecord) -> Placement {
+    fn placement(&self, device: u16) -> Placement {
         let mut placement = self.options.placement;
         if let Fit::Scale { span_bytes } = &mut placement.fit
-            && let Some(of_device) = self.dealt.spans_bytes.get(usize::from(record.device))
+            && let Some(of_device) = self.dealt.spans_bytes.get(usize::from(device))
         {
             *span_bytes = *of_device;
         }
@@ -540,7 +581,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
     }
 
     #[cold]
-    fn beyond(&self, window: Option<&StreamWindow>, record: &TraceRecord) -> ReplayError {
+    fn beyond(&self, window: Option<&StreamWindow>, record: TraceRecord) -> ReplayError {
         let place = match (&self.dealt.windows, window) {
             (Windows::OfSources(_), Some(window)) => {
                 format!("window `{}` of device {}", window.name, record.device)
@@ -552,7 +593,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             (_, None) => "device".into(),
         };
         let blocks = window.map_or(self.device_blocks, |it| it.extent.blocks);
-        ReplayError::beyond(self.records_read, record, place, blocks)
+        ReplayError::beyond(self.records_read, &record, place, blocks)
     }
 
     /// Hands a request down that has arrived and was due at these instants.
@@ -569,9 +610,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         let buffer =
             if operation.has_data() { buffers.allocate(blocks) } else { BufferSlice::EMPTY };
         let mark = self.activities.mark();
-        let entry =
+        let index = self.in_flight.reuse_or(InFlight::none);
+        self.in_flight[index] =
             InFlight { record, arrived, due, operation, blocks, buffer, stream, window, mark };
-        let index = self.in_flight.add(entry);
         if let Some(log) = &mut self.log {
             log.issued(index, extent.start.0, now);
         }
@@ -642,7 +683,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
         if self.streams.is_some() {
             return self.poll_streams(now, buffers);
         }
-        let waiting = self.next?;
+        let Some(waiting) = &self.next else { return None };
         let (may_come, arrived) = match self.options.mode {
             ReplayMode::ClosedLoop { depth } => (self.in_flight.len() < depth, now),
             ReplayMode::Untimed => (self.in_flight.is_empty() && self.turn.take(now), now),
@@ -651,6 +692,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
         if !may_come {
             return None;
         }
+        let waiting = *waiting;
         let arrival = self.issue(waiting, now, (arrived, arrived), buffers);
         self.advance();
         Some(arrival)

@@ -27,17 +27,28 @@ pub(super) struct Hit {
     pub error: Option<IoError>,
 }
 
+impl Hit {
+    /// A new place, before a request has it.
+    fn none() -> Hit {
+        Hit {
+            request: RequestId { index: 0, generation: 0 },
+            kind: AccessKind::Read,
+            entries: Vec::new(),
+            outstanding: 0,
+            error: None,
+        }
+    }
+}
+
 impl Hits {
     /// Takes a request in hand that names no entries yet.
     #[inline]
     pub fn open(&mut self, request: RequestId, kind: AccessKind) -> u32 {
-        let new = || Hit { request, kind, entries: Vec::new(), outstanding: 0, error: None };
-        let id = self.0.reuse_or(new);
-        // The list of entries keeps its memory from hit to hit.
+        let id = self.0.reuse_or(Hit::none);
         let hit = &mut self.0[id];
+        (hit.request, hit.kind, hit.outstanding, hit.error) = (request, kind, 0, None);
+        // The list of entries keeps its memory from hit to hit.
         hit.entries.clear();
-        let entries = core::mem::take(&mut hit.entries);
-        *hit = Hit { entries, ..new() };
         id
     }
 

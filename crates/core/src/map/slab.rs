@@ -42,8 +42,13 @@ impl<T> Slab<T> {
     pub fn reuse_or(&mut self, new: impl FnOnce() -> T) -> u32 {
         match self.free.pop() {
             Some(number) => number,
-            None => self.add(new()),
+            None => self.grow(new),
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, new: impl FnOnce() -> T) -> u32 {
+        self.add(new())
     }
 
     /// A thing leaves.

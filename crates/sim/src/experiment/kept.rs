@@ -223,16 +223,36 @@ impl Records {
 impl Iterator for Records {
     type Item = Result<TraceRecord, TraceError>;
 
+    // A record from memory stays in registers: what reads the trace has another place for its own.
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         match self {
-            Records::Read(records) => records.next(),
             Records::Kept { decoded, next } => {
                 let record = decoded.get(*next)?;
                 *next += 1;
                 Some(Ok(record))
             }
+            Records::Read(records) => {
+                let mut record = TraceRecord::new(0, TraceOperation::Flush, 0, 0);
+                match read_into(records, &mut record) {
+                    Ok(true) => Some(Ok(record)),
+                    Ok(false) => None,
+                    Err(error) => Some(Err(*error)),
+                }
+            }
         }
+    }
+}
+
+/// Reads the next record; false at the end.
+#[inline(never)]
+fn read_into(reader: &mut TraceReader, record: &mut TraceRecord) -> Result<bool, Box<TraceError>> {
+    match reader.next() {
+        Some(next) => {
+            *record = next?;
+            Ok(true)
+        }
+        None => Ok(false),
     }
 }
 

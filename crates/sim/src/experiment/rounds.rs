@@ -84,11 +84,14 @@ impl Rounds {
             return None;
         }
         self.left_in_round -= 1;
-        let record = self.records.next();
-        if let Some(Ok(TraceRecord { response_ns: Some(response_ns), .. })) = &record {
-            self.capture(*response_ns);
+        let record = match self.records.next()? {
+            Ok(record) => record,
+            Err(error) => return Some(Err(error)),
+        };
+        if let Some(response_ns) = record.response_ns {
+            self.capture(response_ns);
         }
-        record
+        Some(Ok(record))
     }
 
     /// The response times are those from the record on that was read last.

@@ -204,13 +204,14 @@ impl Workload {
                 place(&record, device_blocks, placement)
                 && !extent.is_empty()
             {
-                let first = bands.band_of(extent.start).0;
-                let mut band = first as usize;
-                while band < touched.len()
-                    && bands.extent_of(BandId(band as u32)).start < extent.end()
-                {
-                    touched[band] = (true, touched[band].1 || is_write);
-                    band += 1;
+                let mut band = bands.band_of(extent.start);
+                loop {
+                    let touched = &mut touched[band.0 as usize];
+                    *touched = (true, touched.1 || is_write);
+                    if bands.extent_of(band).end() >= extent.end() || band.0 + 1 == bands.bands() {
+                        break;
+                    }
+                    band.0 += 1;
                 }
             }
         }

@@ -28,10 +28,10 @@ impl Hold {
         record > self.after.get()
     }
 
-    /// Keeps the first record that is held back.
+    /// Takes the record that would be issued next, and keeps it: it is the first that is held back.
     #[cold]
-    pub fn keep(&mut self, waiting: Waiting) {
-        self.first = Some(waiting);
+    pub fn keep(&mut self, next: &mut Option<Waiting>) {
+        self.first = next.take();
     }
 
     /// Gives the record back, and holds nothing back from then on.

@@ -1,10 +1,8 @@
 //! Streams and sources that have a part of the device as their device.
 
 use super::cut::Cut;
-use super::{Placement, place};
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::Operation;
-use imbrex_traces::TraceRecord;
 
 /// Which records have a part of the device as their device, and how their addresses fit into it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,18 +53,16 @@ pub struct StreamWindow {
 }
 
 impl StreamWindow {
-    /// The operation and blocks of a record, in the addresses of the device. A flush is one of the
-    /// blocks of the window. `None` when the record does not fit.
-    pub(super) fn place(
+    /// An operation and blocks in the addresses of the window, in those of the device. A flush is one of the blocks
+    /// of the window.
+    pub(super) fn on_device(
         &self,
-        record: &TraceRecord,
-        placement: Placement,
-    ) -> Option<(Operation, Extent)> {
-        let (operation, inside) = place(record, self.extent.blocks, placement)?;
+        (operation, inside): (Operation, Extent),
+    ) -> (Operation, Extent) {
         let extent = match operation {
             Operation::Flush => self.extent,
             _ => Extent::new(self.extent.start.0 + inside.start.0, inside.blocks.0),
         };
-        Some((operation, extent))
+        (operation, extent)
     }
 }
