@@ -167,10 +167,27 @@ pub struct Tag(pub u64);
 
 /// Names one request while it is in flight. The router never gives the same id to two requests
 /// that are, or were, confused with one another: a stale id panics.
+// One word, so that a completion is two and goes through registers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, SavedValue)]
-pub struct RequestId {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
+pub struct RequestId(u64);
+
+impl RequestId {
+    #[inline]
+    pub(crate) fn new(index: u32, generation: u32) -> RequestId {
+        RequestId(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    /// Its place in the table of requests in flight.
+    #[inline]
+    pub(crate) fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// How many requests have had the place before.
+    #[inline]
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 /// An operation going down.

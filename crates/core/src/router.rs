@@ -283,7 +283,7 @@ impl Router {
     /// The data of a request in flight.
     #[inline]
     pub fn buffer_of(&self, id: RequestId) -> BufferSlice {
-        self.in_flight[id.index].buffer
+        self.in_flight[id.index()].buffer
     }
 
     pub fn nodes(&self) -> &[NodeState] {
@@ -492,13 +492,16 @@ impl Router {
     /// Ends a request with a message to its issuer, which is yet to be delivered.
     #[inline(always)]
     pub fn end(&mut self, id: RequestId, by: NodeId, result: Result<(), IoError>) -> Message {
-        let entry = &mut self.in_flight[id.index];
-        assert!(entry.active && entry.generation == id.generation, "a request was answered twice");
+        let entry = &mut self.in_flight[id.index()];
+        assert!(
+            entry.active && entry.generation == id.generation(),
+            "a request was answered twice"
+        );
         assert!(entry.target == by, "a request was answered by a node it was not sent to");
         entry.active = false;
         entry.generation = entry.generation.wrapping_add(1);
         let InFlight { issuer, tag, buffer, .. } = *entry;
-        self.in_flight.remove(id.index);
+        self.in_flight.remove(id.index());
         let completion = Completion { tag, result };
         match issuer {
             Issuer::Host => Message::Reply { request: id, completion, buffer },
@@ -526,9 +529,9 @@ impl Router {
 
     fn is_at_disk(&self, slice: BufferSlice, concerns: impl Fn(&InFlight) -> bool) -> bool {
         let overlaps = |held: BufferSlice| {
-            held.buffer == slice.buffer
-                && held.first_block < slice.first_block + slice.blocks
-                && slice.first_block < held.first_block + held.blocks
+            held.buffer() == slice.buffer()
+                && held.first_block() < slice.first_block() + slice.blocks
+                && slice.first_block() < held.first_block() + held.blocks
         };
         self.in_flight.iter().any(|entry| {
             let is_disk = entry.active && self.node(entry.target).disk.is_some();
@@ -549,7 +552,7 @@ impl Router {
         let entry = &mut self.in_flight[index];
         let generation = entry.generation;
         *entry = InFlight { generation, active: true, issuer, target, tag, buffer, is_write };
-        RequestId { index, generation }
+        RequestId::new(index, generation)
     }
 
     #[inline]

@@ -228,7 +228,7 @@ impl Layer for Stripe {
     fn complete(&mut self, completion: Completion, ctx: &mut Context<'_>) {
         let (part, request) = self.parts.part_of(completion.tag);
         let own = part.buffer;
-        if own.blocks > 0 && own.buffer != request.buffer.buffer {
+        if own.blocks > 0 && own.buffer() != request.buffer.buffer() {
             if request.operation == Operation::Read && completion.result.is_ok() {
                 let node = usize::from(part.port.0);
                 for (theirs, ours) in self.pieces(node, part.extent, own, &request) {

@@ -596,23 +596,30 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         ReplayError::beyond(self.records_read, &record, place, blocks)
     }
 
-    /// Hands a request down that has arrived and was due at these instants.
+    /// Hands a request down that has arrived and was due at these instants, and that `has_data`, or has none.
+    // Who has the request knows the latter. Its operation is copied in one piece so, as the stack reads it at once.
     #[inline(always)]
     fn issue(
         &mut self,
         waiting: Waiting,
+        has_data: bool,
         now: Instant,
         (arrived, due): (Instant, Instant),
         buffers: &mut Buffers,
     ) -> Arrival {
         let Waiting { record, operation, extent, window, stream, .. } = waiting;
         let blocks = extent.blocks.0;
-        let buffer =
-            if operation.has_data() { buffers.allocate(blocks) } else { BufferSlice::EMPTY };
+        let buffer = if has_data { buffers.allocate(blocks) } else { BufferSlice::EMPTY };
         let mark = self.activities.mark();
         let index = self.in_flight.reuse_or(InFlight::none);
-        self.in_flight[index] =
+        let request = &mut self.in_flight[index];
+        *request =
             InFlight { record, arrived, due, operation, blocks, buffer, stream, window, mark };
+        match request.operation {
+            Operation::Read => self.counts.read_blocks += blocks,
+            Operation::Write { .. } => self.counts.write_blocks += blocks,
+            _ => {}
+        }
         if let Some(log) = &mut self.log {
             log.issued(index, extent.start.0, now);
         }
@@ -622,11 +629,6 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         self.counts.requests += 1;
         self.last_arrival = arrived;
         self.counts.end_blocks = self.counts.end_blocks.max(extent.end().0);
-        match operation {
-            Operation::Read => self.counts.read_blocks += blocks,
-            Operation::Write { .. } => self.counts.write_blocks += blocks,
-            _ => {}
-        }
         Arrival { tag: Tag(u64::from(index)), operation, extent, buffer }
     }
 
@@ -642,7 +644,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             self.advance();
         }
         let (waiting, due) = self.streams.as_mut()?.take(now)?;
-        Some(self.issue(waiting, now, (now, due), buffers))
+        let has_data = waiting.operation.has_data();
+        Some(self.issue(waiting, has_data, now, (now, due), buffers))
     }
 }
 
@@ -692,8 +695,8 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<
         if !may_come {
             return None;
         }
-        let waiting = *waiting;
-        let arrival = self.issue(waiting, now, (arrived, arrived), buffers);
+        let (waiting, has_data) = (*waiting, waiting.operation.has_data());
+        let arrival = self.issue(waiting, has_data, now, (arrived, arrived), buffers);
         self.advance();
         Some(arrival)
     }

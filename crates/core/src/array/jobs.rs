@@ -61,7 +61,7 @@ impl Jobs {
         (operation, cause): (Operation, Cause),
         buffer: BufferSlice,
     ) -> u32 {
-        let id = RequestId { index: u32::MAX, generation: u32::MAX };
+        let id = RequestId::new(u32::MAX, u32::MAX);
         let request =
             Request { id, operation, extent: Extent::EMPTY, buffer, cause, has_more: false };
         self.add(JobOwner::Layer(word), request)

@@ -103,7 +103,7 @@ impl Bytes {
 }
 
 fn blocks_of(slice: BufferSlice) -> Range<usize> {
-    let first = slice.first_block as usize;
+    let first = slice.first_block() as usize;
     first..first + slice.blocks as usize
 }
 
@@ -137,9 +137,9 @@ mod tests {
             for block in 0..BLOCKS {
                 let block = whole.part(block, 1);
                 let within = |(slice, _): &&(BufferSlice, usize)| {
-                    slice.buffer == block.buffer
-                        && (slice.first_block..slice.first_block + slice.blocks)
-                            .contains(&block.first_block)
+                    slice.buffer() == block.buffer()
+                        && (slice.first_block()..slice.first_block() + slice.blocks)
+                            .contains(&block.first_block())
                 };
                 let expected =
                     slices.iter().find(within).map_or(0, |(_, number)| *number as u8 + 1);

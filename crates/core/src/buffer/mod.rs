@@ -13,18 +13,20 @@ use crate::units::{BLOCK_BYTES, Lba};
 use alloc::vec;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::fmt;
 
 /// Names a buffer of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, SavedValue)]
 pub struct BufferId(u32);
 
 /// A run of blocks in a buffer.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, SavedValue)]
+// A processor waits where it reads in one piece what was just written in several. A slice is copied in a word and half a
+// word, so it is made of those, and takes no more room than three halves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(Rust, packed(4))]
 pub struct BufferSlice {
-    /// The buffer.
-    pub buffer: BufferId,
-    /// First block of the run in the buffer.
-    pub first_block: u32,
+    /// The buffer, and in the lower half the first block of the run in it.
+    place: u64,
     /// Blocks in the run.
     pub blocks: u32,
 }
@@ -37,23 +39,56 @@ impl Default for BufferSlice {
 
 impl BufferSlice {
     /// No data, for operations that move none.
-    pub const EMPTY: BufferSlice =
-        BufferSlice { buffer: BufferId(u32::MAX), first_block: 0, blocks: 0 };
+    pub const EMPTY: BufferSlice = BufferSlice { place: (u32::MAX as u64) << 32, blocks: 0 };
+
+    /// The first blocks of a buffer.
+    #[inline]
+    fn of(buffer: BufferId, blocks: u32) -> BufferSlice {
+        BufferSlice { place: u64::from(buffer.0) << 32, blocks }
+    }
+
+    /// The buffer.
+    #[inline]
+    pub fn buffer(self) -> BufferId {
+        BufferId((self.place >> 32) as u32)
+    }
+
+    /// First block of the run in the buffer.
+    #[inline]
+    pub fn first_block(self) -> u32 {
+        self.place as u32
+    }
 
     /// Where it lies among all slices: sorted by this they are in the order of buffers and blocks.
-    pub fn place(self) -> (u32, u32) {
-        (self.buffer.0, self.first_block)
+    pub fn place(self) -> u64 {
+        self.place
     }
 
     /// The `blocks` blocks from `first` of this slice. Panics when they are not all inside.
     #[inline]
     pub fn part(self, first: u64, blocks: u64) -> BufferSlice {
         assert!(first + blocks <= u64::from(self.blocks), "a part outside its slice");
-        BufferSlice {
-            buffer: self.buffer,
-            first_block: self.first_block + first as u32,
-            blocks: blocks as u32,
-        }
+        // A run ends within its buffer, so the lower half does not overflow.
+        BufferSlice { place: self.place + first, blocks: blocks as u32 }
+    }
+}
+
+/// As the two numbers: nothing may refer to the first where it lies.
+impl SavedValue for BufferSlice {
+    fn put_into(&self, to: &mut SavedWriter) {
+        (self.place, self.blocks).put_into(to);
+    }
+
+    fn take_from(from: &mut SavedReader<'_>) -> Result<BufferSlice, StateError> {
+        let (place, blocks) = SavedValue::take_from(from)?;
+        Ok(BufferSlice { place, blocks })
+    }
+}
+
+impl fmt::Debug for BufferSlice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, buffer, blocks) = (self.first_block(), self.buffer(), self.blocks);
+        write!(f, "{blocks} blocks from {first} of {buffer:?}")
     }
 }
 
@@ -174,7 +209,7 @@ impl Buffers {
         assert!(!buffer.allocated && buffer.lent == 0, "a free buffer is in use");
         buffer.allocated = true;
         buffer.blocks = blocks as u32;
-        BufferSlice { buffer: BufferId(index), first_block: 0, blocks: blocks as u32 }
+        BufferSlice::of(BufferId(index), blocks as u32)
     }
 
     /// A place in the slab with new content.
@@ -214,17 +249,17 @@ impl Buffers {
         if slice.blocks == 0 {
             return;
         }
-        let buffer = &mut self.slab[slice.buffer.0 as usize];
+        let buffer = &mut self.slab[slice.buffer().0 as usize];
         assert!(buffer.allocated, "a buffer was released twice");
         assert!(buffer.lent == 0, "a buffer was released while an operation held it");
-        assert!(slice.first_block == 0 && slice.blocks == buffer.blocks, "a part was released");
+        assert!(slice.first_block() == 0 && slice.blocks == buffer.blocks, "a part was released");
         buffer.allocated = false;
         let class = class_of(slice.blocks);
-        if matches!(buffer.content, Content::Bytes(_)) && !self.keeps_bytes(slice.buffer, class) {
+        if matches!(buffer.content, Content::Bytes(_)) && !self.keeps_bytes(slice.buffer(), class) {
             return;
         }
         self.free_blocks += 1 << class;
-        self.free[class].push(slice.buffer.0);
+        self.free[class].push(slice.buffer().0);
     }
 
     /// Whether a buffer of bytes that was released is kept for the next one who asks. One that held a report is another one
@@ -265,9 +300,9 @@ impl Buffers {
         if slice.blocks == 0 {
             return None;
         }
-        let buffer = &mut self.slab[slice.buffer.0 as usize];
+        let buffer = &mut self.slab[slice.buffer().0 as usize];
         assert!(buffer.allocated, "an operation was issued with a released buffer");
-        assert!(slice.first_block + slice.blocks <= buffer.blocks, "a slice past its buffer");
+        assert!(slice.first_block() + slice.blocks <= buffer.blocks, "a slice past its buffer");
         buffer.lent += 1;
         Some(buffer)
     }
@@ -275,7 +310,7 @@ impl Buffers {
     #[inline]
     pub(crate) fn give_back(&mut self, slice: BufferSlice) {
         if slice.blocks > 0 {
-            self.slab[slice.buffer.0 as usize].lent -= 1;
+            self.slab[slice.buffer().0 as usize].lent -= 1;
         }
     }
 
@@ -291,14 +326,14 @@ impl Buffers {
     #[inline]
     pub(crate) fn take_from_disk(&mut self, slice: BufferSlice) {
         if slice.blocks > 0 {
-            self.slab[slice.buffer.0 as usize].at_disk -= 1;
+            self.slab[slice.buffer().0 as usize].at_disk -= 1;
         }
     }
 
     /// True when a disk holds a part of the slice's buffer.
     #[inline]
     pub(crate) fn is_at_disk(&self, slice: BufferSlice) -> bool {
-        slice.blocks > 0 && self.slab[slice.buffer.0 as usize].at_disk > 0
+        slice.blocks > 0 && self.slab[slice.buffer().0 as usize].at_disk > 0
     }
 
     /// The data of a slice; `None` unless the buffers hold bytes.
@@ -306,7 +341,7 @@ impl Buffers {
         if slice.blocks == 0 {
             return (self.kind == ContentKind::Bytes).then_some(&[]);
         }
-        match &self.slab[slice.buffer.0 as usize].content {
+        match &self.slab[slice.buffer().0 as usize].content {
             Content::Bytes(bytes) => Some(bytes.get(slice)),
             _ => None,
         }
@@ -317,7 +352,7 @@ impl Buffers {
         if slice.blocks == 0 {
             return (self.kind == ContentKind::Bytes).then_some(&mut []);
         }
-        match &mut self.slab[slice.buffer.0 as usize].content {
+        match &mut self.slab[slice.buffer().0 as usize].content {
             Content::Bytes(bytes) => Some(bytes.get_mut(slice)),
             _ => None,
         }
@@ -332,8 +367,8 @@ impl Buffers {
         mut take: impl FnMut(usize, &'a mut [u8]),
     ) {
         let (mut rest, mut first) = (&mut self.slab[..], 0);
-        for slices in slices.chunk_by(|(a, _), (b, _)| a.buffer == b.buffer) {
-            let buffer = slices[0].0.buffer.0 as usize;
+        for slices in slices.chunk_by(|(a, _), (b, _)| a.buffer() == b.buffer()) {
+            let buffer = slices[0].0.buffer().0 as usize;
             let (here, behind) = rest.split_at_mut(buffer + 1 - first);
             (rest, first) = (behind, buffer + 1);
             match here.last_mut().map(|buffer| &mut buffer.content) {
@@ -348,9 +383,9 @@ impl Buffers {
         if slice.blocks == 0 {
             return (self.kind == ContentKind::Stamped).then_some(&[]);
         }
-        match &self.slab[slice.buffer.0 as usize].content {
+        match &self.slab[slice.buffer().0 as usize].content {
             Content::Stamps(stamps) => {
-                let from = slice.first_block as usize;
+                let from = slice.first_block() as usize;
                 Some(&stamps[from..from + slice.blocks as usize])
             }
             _ => None,
@@ -362,9 +397,9 @@ impl Buffers {
         if slice.blocks == 0 {
             return (self.kind == ContentKind::Stamped).then_some(&mut []);
         }
-        match &mut self.slab[slice.buffer.0 as usize].content {
+        match &mut self.slab[slice.buffer().0 as usize].content {
             Content::Stamps(stamps) => {
-                let from = slice.first_block as usize;
+                let from = slice.first_block() as usize;
                 Some(&mut stamps[from..from + slice.blocks as usize])
             }
             _ => None,
@@ -373,7 +408,7 @@ impl Buffers {
 
     /// Copies `from` into `to`, which is as long. Panics when it is not.
     pub fn copy(&mut self, from: BufferSlice, to: BufferSlice) {
-        if from.buffer == to.buffer && from.blocks > 0 {
+        if from.buffer() == to.buffer() && from.blocks > 0 {
             return self.copy_within(from, to);
         }
         self.combine(
@@ -387,8 +422,8 @@ impl Buffers {
     /// Copies a part of a buffer over another part of it.
     fn copy_within(&mut self, from: BufferSlice, to: BufferSlice) {
         assert_eq!(from.blocks, to.blocks, "source and target differ in length");
-        let (a, b) = (from.first_block as usize, to.first_block as usize);
-        match &mut self.slab[from.buffer.0 as usize].content {
+        let (a, b) = (from.first_block() as usize, to.first_block() as usize);
+        match &mut self.slab[from.buffer().0 as usize].content {
             Content::Counted => {}
             Content::Stamps(stamps) => stamps.copy_within(a..a + from.blocks as usize, b),
             Content::Bytes(bytes) => bytes.copy_within(from, to),
@@ -419,14 +454,14 @@ impl Buffers {
         if from.blocks == 0 {
             return;
         }
-        assert_ne!(from.buffer, to.buffer, "source and target are in one buffer");
-        let indices = [from.buffer.0 as usize, to.buffer.0 as usize];
+        assert_ne!(from.buffer(), to.buffer(), "source and target are in one buffer");
+        let indices = [from.buffer().0 as usize, to.buffer().0 as usize];
         let [source, target] =
             self.slab.get_disjoint_mut(indices).expect("two buffers of the slab");
         match (&source.content, &mut target.content) {
             (Content::Counted, Content::Counted) => {}
             (Content::Stamps(source), Content::Stamps(target)) => {
-                let (a, b) = (from.first_block as usize, to.first_block as usize);
+                let (a, b) = (from.first_block() as usize, to.first_block() as usize);
                 for i in 0..from.blocks as usize {
                     target[b + i] = stamp(target[b + i], source[a + i]);
                 }
@@ -465,8 +500,11 @@ impl Buffers {
     pub(crate) fn fill_report(&mut self, slice: BufferSlice, report: &[u8]) {
         if self.kind != ContentKind::Bytes && slice.blocks > 0 {
             let capacity = slice.blocks.next_power_of_two() as usize;
-            let buffer = &mut self.slab[slice.buffer.0 as usize];
-            assert!(slice.first_block == 0 && slice.blocks == buffer.blocks, "a part of a buffer");
+            let buffer = &mut self.slab[slice.buffer().0 as usize];
+            assert!(
+                slice.first_block() == 0 && slice.blocks == buffer.blocks,
+                "a part of a buffer"
+            );
             if !matches!(buffer.content, Content::Bytes(_)) {
                 buffer.content = Content::Bytes(Bytes::new(capacity));
             }
@@ -488,7 +526,7 @@ impl Buffers {
             }
             ContentKind::Bytes => {
                 if slice.blocks > 0
-                    && let Content::Bytes(bytes) = &self.slab[slice.buffer.0 as usize].content
+                    && let Content::Bytes(bytes) = &self.slab[slice.buffer().0 as usize].content
                 {
                     bytes.checksum(slice, out);
                 }

@@ -31,7 +31,7 @@ impl Hit {
     /// A new place, before a request has it.
     fn none() -> Hit {
         Hit {
-            request: RequestId { index: 0, generation: 0 },
+            request: RequestId::new(0, 0),
             kind: AccessKind::Read,
             entries: Vec::new(),
             outstanding: 0,

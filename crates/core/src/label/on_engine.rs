@@ -124,7 +124,7 @@ impl OnEngine<'_> {
         let Engine { disks, buffers, .. } = &mut *self.engine;
         let disk = &mut disks[disk];
         // No layer has an operation at the disk, so none has this id.
-        let id = RequestId { index: u32::MAX, generation: u32::MAX };
+        let id = RequestId::new(u32::MAX, u32::MAX);
         let op = DiskOp { id, operation, extent, buffer, cause: Cause::Metadata };
         let mut now = self.clock.wait(Some(Instant::ZERO));
         disk.submit(now, op, buffers);

@@ -88,7 +88,7 @@ impl RunningLabels {
     /// True of the id of an operation on a label.
     #[inline]
     pub fn is_own(id: RequestId) -> bool {
-        id.index == LABEL_INDEX
+        id.index() == LABEL_INDEX
     }
 
     /// A random number for a mark.
@@ -171,7 +171,7 @@ impl RunningLabels {
     fn issue(&mut self, step: Step, around: &mut Surroundings<'_>) {
         self.serial = self.serial.wrapping_add(1);
         let serial = self.serial;
-        let id = RequestId { index: LABEL_INDEX, generation: serial };
+        let id = RequestId::new(LABEL_INDEX, serial);
         let cause = Cause::Metadata;
         let (disk, write, op) = match step {
             Step::Flush(disk) => {
@@ -213,7 +213,7 @@ impl RunningLabels {
         result: Result<(), IoError>,
         buffers: &mut Buffers,
     ) -> bool {
-        let at = self.in_flight.iter().position(|it| it.serial == id.generation);
+        let at = self.in_flight.iter().position(|it| it.serial == id.generation());
         let at = at.expect("an operation on a label was answered twice");
         let InFlight { disk, write, buffer, is_awaited, .. } = self.in_flight.swap_remove(at);
         buffers.release(buffer);

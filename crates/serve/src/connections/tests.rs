@@ -434,7 +434,7 @@ fn a_payload_goes_on_in_the_blocks_that_it_touches() {
         for filled in (0..=length).step_by(7).chain([length]) {
             for most in [0, 1, 4095, 4096, 4097, usize::MAX] {
                 let (part, free) = request.free_blocks(filled, most);
-                let at = part.first_block as usize * block;
+                let at = part.first_block() as usize * block;
                 let end = length.min(filled.saturating_add(most));
                 let found = (at + free.start, at + free.end);
                 assert_eq!(found, (offset + filled, offset + end));
