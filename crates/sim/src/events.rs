@@ -1,5 +1,6 @@
 //! Commands to nodes in a simulation: a script beside the trace.
 
+use crate::record_source::RecordSource;
 use crate::replay::Replayer;
 use imbrex_core::buffer::Buffers;
 use imbrex_core::command::{Command, CommandId, CommandKind, CommandReply, CommandState};
@@ -10,7 +11,6 @@ use imbrex_core::operation::Completion;
 use imbrex_core::stack::{Arrival, DiskId, NodeId};
 use imbrex_core::units::Instant;
 use imbrex_report::EventUse;
-use imbrex_traces::{TraceError, TraceRecord};
 
 /// The latest instant that an experiment may name, in seconds: a tenth of the time that there is.
 pub const AT_S_MAX: f64 = 1e9;
@@ -87,7 +87,7 @@ pub struct Scripted<'a, I> {
     from: Instant,
 }
 
-impl<'a, I: Iterator<Item = Result<TraceRecord, TraceError>>> Scripted<'a, I> {
+impl<'a, I: RecordSource> Scripted<'a, I> {
     /// A replay with these events, whose instants count from one. Members on new disks are numbered from
     /// `next_member`.
     pub fn new(
@@ -186,7 +186,7 @@ fn used(event: &Event<'_>, times: [Instant; 2], from: Instant, outcome: String) 
 /// What a report says of a command that has ended well.
 const DONE: &str = "done";
 
-impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Scripted<'_, I> {
+impl<I: RecordSource> Frontend for Scripted<'_, I> {
     fn next_arrival(&self) -> Option<Instant> {
         self.replayer.next_arrival()
     }

@@ -10,6 +10,7 @@ pub mod fio;
 pub mod fit;
 pub mod progress;
 pub mod reason;
+pub mod record_source;
 pub mod reliability;
 pub mod replay;
 mod rows;

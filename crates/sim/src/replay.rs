@@ -9,6 +9,7 @@ mod turn;
 mod waiting;
 mod windows;
 
+use crate::record_source::{RecordSource, no_record};
 use cut::Cutter;
 pub use cut::{Cut, Touched};
 use hold::Hold;
@@ -260,7 +261,7 @@ pub struct Replayer<I> {
     error: Option<ReplayError>,
 }
 
-impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
+impl<I: RecordSource> Replayer<I> {
     /// A replayer of `records` on a device of `device_blocks` blocks.
     pub fn new(
         records: I,
@@ -412,22 +413,24 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         self.cutter.as_ref().map(Cutter::told)
     }
 
-    /// Reads the next record that is to be issued.
+    /// Reads the next record that is to be issued into `record`. False at the end, and where the trace is damaged.
     #[inline(always)]
-    fn next_record(&mut self) -> Option<Result<TraceRecord, TraceError>> {
+    fn read(&mut self, record: &mut TraceRecord) -> bool {
         while self.options.limit.is_none_or(|max| self.records_read < max) {
-            let record = match self.records.next()? {
-                Ok(record) => record,
-                Err(error) => return Some(Err(error)),
-            };
-            self.records_read += 1;
-            if self.options.drop_reads && record.operation == TraceOperation::Read {
-                self.counts.skipped_reads += 1;
-                continue;
+            match self.records.next_into(record) {
+                Ok(true) => self.records_read += 1,
+                Ok(false) => return false,
+                Err(error) => {
+                    self.fail(error.into());
+                    return false;
+                }
             }
-            return Some(Ok(record));
+            if !self.options.drop_reads || record.operation != TraceOperation::Read {
+                return true;
+            }
+            self.counts.skipped_reads += 1;
         }
-        None
+        false
     }
 
     /// Reads on to the next record that is to be issued: none at the end, where it is held back, and where it stops the
@@ -441,10 +444,9 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
         if self.cutter.is_some() {
             return self.advance_in_pieces();
         }
-        match self.next_record() {
-            Some(Ok(record)) => self.wait_for(record, true),
-            Some(Err(error)) => self.fail(error.into()),
-            None => {}
+        let mut record = no_record();
+        if self.read(&mut record) {
+            self.wait_for(record, true);
         }
     }
 
@@ -457,13 +459,10 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replayer<I> {
             // The pieces of a record stay together.
             return self.wait_for(piece, false);
         }
-        match self.next_record() {
-            Some(Ok(record)) => {
-                let first = self.cutter.as_mut().map(|cutter| cutter.first_piece(record));
-                self.wait_for(first.unwrap_or(record), true);
-            }
-            Some(Err(error)) => self.fail(error.into()),
-            None => {}
+        let mut record = no_record();
+        if self.read(&mut record) {
+            let first = self.cutter.as_mut().map(|cutter| cutter.first_piece(record));
+            self.wait_for(first.unwrap_or(record), true);
         }
     }
 
@@ -664,7 +663,7 @@ fn name(operation: Operation) -> &'static str {
     }
 }
 
-impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Frontend for Replayer<I> {
+impl<I: RecordSource> Frontend for Replayer<I> {
     fn next_arrival(&self) -> Option<Instant> {
         match self.options.mode {
             ReplayMode::ClosedLoop { depth } => {

@@ -244,7 +244,7 @@ impl Buffers {
 
     /// Gives a buffer back. Takes the whole slice that [`allocate`](Self::allocate) returned;
     /// panics while an issued operation holds a part of it.
-    #[inline]
+    #[inline(always)]
     pub fn release(&mut self, slice: BufferSlice) {
         if slice.blocks == 0 {
             return;

@@ -4,6 +4,7 @@ use super::experiment::{Analysis, DirectWriteConfig};
 use super::run::{RunError, kind_of};
 use super::workload::{Until, Workload};
 use crate::analysis::DirectWrite;
+use crate::record_source::RecordSource;
 use crate::replay::{Placement, place};
 use imbrex_core::operation::Operation;
 use imbrex_core::units::BlockCount;
@@ -68,10 +69,10 @@ impl Look<'_> {
 
 fn characteristics(workload: &Workload, stop: &AtomicBool) -> Result<serde_json::Value, RunError> {
     let records = workload.records()?;
-    let mut records = Until { records, stop };
+    let mut records = Until::first(workload.limit_records(), records, stop);
     let mut characterise = Characterise::new(BlockRule::default());
-    for record in records.by_ref().take(workload.limit_records()) {
-        characterise.add(&record?);
+    while let Some(record) = records.next_record()? {
+        characterise.add(&record);
     }
     let found = characterise.finish(&records.records);
     Ok(serde_json::to_value(found).expect("keys are strings"))
@@ -92,8 +93,8 @@ impl DirectWriteConfig {
             workload.footprint_until(&bands, device, Placement::default(), true, stop)?;
         let log_bytes = footprint.bytes_of(self.persistent_cache);
         let mut estimate = DirectWrite::new(&bands, BlockCount::from_bytes_floor(log_bytes));
-        for record in workload.until(stop)? {
-            let record = record?;
+        let mut records = workload.until(stop)?;
+        while let Some(record) = records.next_record()? {
             match place(&record, device, Placement::default()) {
                 Some((Operation::Write { .. }, extent)) => estimate.write(extent),
                 Some(_) => {}

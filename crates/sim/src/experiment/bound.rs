@@ -8,6 +8,7 @@ use crate::analysis::bound::{
     BlockWrites, BlockWritesBuilder, Cost, Limits, Lookup, WriteBound, read_misses, write_bound,
 };
 use crate::progress::{Pieces, Progress};
+use crate::record_source::RecordSource;
 use crate::replay::{ReplayError, place};
 use imbrex_core::cache::next_uses;
 use imbrex_core::map::BandTable;
@@ -221,9 +222,10 @@ impl Task<'_> {
         let mut lbas: Vec<Lba> = Vec::new();
         let mut are_reads = Vec::new();
         let mut lookup_ends = Vec::new();
-        let records = Rounds::new(self.workload, self.workload.limit, &NEVER)?;
-        for (number, record) in (1..).zip(records) {
-            let record = record?;
+        let mut records = Rounds::new(self.workload, self.workload.limit, &NEVER)?;
+        let mut number = 0;
+        while let Some(record) = records.next_record()? {
+            number += 1;
             let Some((operation, extent)) = place(&record, device, replay.placement) else {
                 let error = ReplayError::beyond(number, &record, "device".into(), device);
                 return Err(RunError::Replay {

@@ -24,7 +24,7 @@ impl Task<'_> {
             in_flight_max: 1,
         };
         format(&mut engine);
-        let records = Until { records: self.records(stop)?, stop };
+        let records = Until::new(self.records(stop)?, stop);
         let dealt = self.dealt(&describe, stop)?;
         // The recorder is told of nothing.
         let mut replayer =

@@ -1,5 +1,6 @@
 //! The records of a workload in memory: decoded once, for everybody who reads them again.
 
+use crate::record_source::RecordSource;
 use imbrex_traces::{SourceKind, TraceError, TraceOperation, TraceReader, TraceRecord};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -98,10 +99,11 @@ impl Decoded {
         Some(Decoded { key, records, responses, told: Told::of(&reader) })
     }
 
-    #[inline]
-    fn get(&self, index: usize) -> Option<TraceRecord> {
-        let packed = self.records.get(index)?;
-        Some(TraceRecord {
+    /// Puts a record into `record`. False behind the last.
+    #[inline(always)]
+    fn get_into(&self, index: usize, record: &mut TraceRecord) -> bool {
+        let Some(packed) = self.records.get(index) else { return false };
+        *record = TraceRecord {
             time_ns: packed.time_ns,
             offset_bytes: packed.offset_bytes,
             length_bytes: u64::from(packed.length_bytes),
@@ -109,7 +111,8 @@ impl Decoded {
             device: packed.device,
             operation: packed.operation,
             fua: packed.fua,
-        })
+        };
+        true
     }
 }
 
@@ -220,40 +223,24 @@ impl Records {
     }
 }
 
-impl Iterator for Records {
-    type Item = Result<TraceRecord, TraceError>;
-
-    // A record from memory stays in registers: what reads the trace has another place for its own.
+impl RecordSource for Records {
     #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
+    fn next_into(&mut self, record: &mut TraceRecord) -> Result<bool, TraceError> {
         match self {
             Records::Kept { decoded, next } => {
-                let record = decoded.get(*next)?;
-                *next += 1;
-                Some(Ok(record))
+                let is_there = decoded.get_into(*next, record);
+                *next += usize::from(is_there);
+                Ok(is_there)
             }
-            Records::Read(records) => {
-                let mut record = TraceRecord::new(0, TraceOperation::Flush, 0, 0);
-                match read_into(records, &mut record) {
-                    Ok(true) => Some(Ok(record)),
-                    Ok(false) => None,
-                    Err(error) => Some(Err(*error)),
-                }
-            }
+            Records::Read(records) => read_into(records, record),
         }
     }
 }
 
-/// Reads the next record; false at the end.
+// What is read has a way of its own, so that that of what is kept stays short.
 #[inline(never)]
-fn read_into(reader: &mut TraceReader, record: &mut TraceRecord) -> Result<bool, Box<TraceError>> {
-    match reader.next() {
-        Some(next) => {
-            *record = next?;
-            Ok(true)
-        }
-        None => Ok(false),
-    }
+fn read_into(reader: &mut TraceReader, record: &mut TraceRecord) -> Result<bool, TraceError> {
+    reader.next_into(record)
 }
 
 #[cfg(test)]
@@ -289,8 +276,10 @@ mod tests {
         let (told, sha256) = (decoded.told.clone(), reader.sha256());
         assert_eq!(told.skipped, Told::of(&reader).skipped);
         assert!(!told.skipped.is_empty() && told.sha256 == sha256 && sha256.is_some());
-        let kept = Records::Kept { decoded: Arc::new(decoded), next: 0 };
-        assert_eq!(kept.map(|record| record.expect("one")).collect::<Vec<_>>(), read);
+        let mut kept = Records::Kept { decoded: Arc::new(decoded), next: 0 };
+        let mut next = || kept.next_record().expect("a sound trace");
+        assert_eq!(std::iter::from_fn(&mut next).collect::<Vec<_>>(), read);
+        assert_eq!(next(), None, "the end stays the end");
     }
 
     #[test]
@@ -312,8 +301,9 @@ mod tests {
             open()
         };
         let pass = |key: &str| {
-            let records = kept.records(key.into(), usize::MAX, open, &NEVER).expect("records");
-            assert_eq!(records.count(), 5);
+            let mut records = kept.records(key.into(), usize::MAX, open, &NEVER).expect("records");
+            let next = || records.next_record().expect("a sound trace");
+            assert_eq!(std::iter::from_fn(next).count(), 5);
             opened.get()
         };
         let one = kept.want(1);

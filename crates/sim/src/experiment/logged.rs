@@ -2,8 +2,8 @@
 
 use super::request_logs::RequestSink;
 use super::run::{RunError, Task};
+use crate::record_source::RecordSource;
 use crate::replay::{Replayer, RequestLog};
-use imbrex_traces::{TraceError, TraceRecord};
 use std::io;
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ impl Task<'_> {
     /// Has a row for each request from now on, if anybody wants that.
     pub(super) fn begin_log<I>(&self, replayer: &mut Replayer<I>) -> Result<(), RunError>
     where
-        I: Iterator<Item = Result<TraceRecord, TraceError>>,
+        I: RecordSource,
     {
         let label = imbrex_report::label(&self.case.config.name, &self.case.parameters);
         let log = match self.files.request_log {
@@ -37,7 +37,7 @@ impl Task<'_> {
     /// Writes the rows that are not written yet.
     pub(super) fn end_log<I>(&self, replayer: &mut Replayer<I>) -> Result<(), RunError>
     where
-        I: Iterator<Item = Result<TraceRecord, TraceError>>,
+        I: RecordSource,
     {
         let ended = replayer.take_log().map_or(Ok(None), RequestLog::finish);
         let rows = ended.map_err(|error| RunError::of_log(self.files.request_log, error))?;

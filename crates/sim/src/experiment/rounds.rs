@@ -2,6 +2,7 @@
 
 use super::kept::{Records, Told, Wanted};
 use super::workload::{NEVER, Workload};
+use crate::record_source::RecordSource;
 use imbrex_report::{LatencyHistogram, ResponseTimes};
 use imbrex_traces::{TraceError, TraceRecord};
 use std::sync::atomic::AtomicBool;
@@ -79,19 +80,16 @@ impl Rounds {
 
     /// The next record of this round, as the trace has it.
     #[inline(always)]
-    fn next_as_it_is(&mut self) -> Option<Result<TraceRecord, TraceError>> {
+    fn next_as_it_is(&mut self, record: &mut TraceRecord) -> Result<bool, TraceError> {
         if self.left_in_round == 0 {
-            return None;
+            return Ok(false);
         }
         self.left_in_round -= 1;
-        let record = match self.records.next()? {
-            Ok(record) => record,
-            Err(error) => return Some(Err(error)),
-        };
-        if let Some(response_ns) = record.response_ns {
+        let is_there = self.records.next_into(record)?;
+        if is_there && let Some(response_ns) = record.response_ns {
             self.capture(response_ns);
         }
-        Some(Ok(record))
+        Ok(is_there)
     }
 
     /// The response times are those from the record on that was read last.
@@ -109,28 +107,25 @@ impl Rounds {
         self.captured.get_or_insert_with(new).record(response_ns);
     }
 
-    fn next_of_round(&mut self) -> Option<Result<TraceRecord, TraceError>> {
-        Some(self.next_as_it_is()?.map(|record| {
-            self.times.add(record.time_ns);
-            let end_bytes = record.offset_bytes.saturating_add(record.length_bytes);
-            self.end_bytes = self.end_bytes.max(end_bytes);
-            TraceRecord {
-                time_ns: record.time_ns.saturating_add(self.shift_ns),
-                offset_bytes: record.offset_bytes.saturating_add(self.shift_bytes),
-                ..record
-            }
-        }))
+    fn next_of_round(&mut self, record: &mut TraceRecord) -> Result<bool, TraceError> {
+        if !self.next_as_it_is(record)? {
+            return Ok(false);
+        }
+        self.times.add(record.time_ns);
+        let end_bytes = record.offset_bytes.saturating_add(record.length_bytes);
+        self.end_bytes = self.end_bytes.max(end_bytes);
+        record.time_ns = record.time_ns.saturating_add(self.shift_ns);
+        record.offset_bytes = record.offset_bytes.saturating_add(self.shift_bytes);
+        Ok(true)
     }
 
     /// The next record of several rounds.
-    fn next_of_all(&mut self) -> Option<Result<TraceRecord, TraceError>> {
-        loop {
-            if let Some(record) = self.next_of_round() {
-                return Some(record);
-            }
+    #[inline(never)]
+    fn next_of_all(&mut self, record: &mut TraceRecord) -> Result<bool, TraceError> {
+        while !self.next_of_round(record)? {
             // A round without a request has none behind it either.
             if self.rounds_left == 0 || self.times.count == 0 {
-                return None;
+                return Ok(false);
             }
             self.rounds_left -= 1;
             self.shift_ns = self.shift_ns.saturating_add(self.times.period_ns());
@@ -140,11 +135,9 @@ impl Rounds {
                 self.shift_bytes = self.shift_bytes.saturating_add(step);
             }
             self.left_in_round = self.limit.unwrap_or(u64::MAX);
-            match open(&self.workload, self.limit, &NEVER) {
-                Ok(records) => self.records = records,
-                Err(error) => return Some(Err(error)),
-            }
+            self.records = open(&self.workload, self.limit, &NEVER)?;
         }
+        Ok(true)
     }
 }
 
@@ -156,15 +149,13 @@ fn open(workload: &Workload, limit: Option<u64>, stop: &AtomicBool) -> Result<Re
     }
 }
 
-impl Iterator for Rounds {
-    type Item = Result<TraceRecord, TraceError>;
-
+impl RecordSource for Rounds {
     #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
+    fn next_into(&mut self, record: &mut TraceRecord) -> Result<bool, TraceError> {
         match self.workload.repeat {
             // Nothing to remember of a trace that is taken once.
-            0 | 1 => self.next_as_it_is(),
-            _ => self.next_of_all(),
+            0 | 1 => self.next_as_it_is(record),
+            _ => self.next_of_all(record),
         }
     }
 }
@@ -215,8 +206,8 @@ mod tests {
     fn rounds(repeat: u32, limit: Option<u64>, new_blocks: bool) -> Vec<(u64, u64)> {
         let dir = tempfile::tempdir().expect("a directory");
         let workload = Workload { limit, repeat, new_blocks, ..trace(dir.path(), 1) };
-        let rounds = Rounds::new(&workload, limit, &NEVER).expect("a trace");
-        let records = rounds.map(|record| record.expect("a record"));
+        let mut rounds = Rounds::new(&workload, limit, &NEVER).expect("a trace");
+        let records = std::iter::from_fn(|| rounds.next_record().expect("a sound trace"));
         records.map(|record| (record.time_ns / 1_000_000, record.offset_bytes)).collect()
     }
 
@@ -226,7 +217,8 @@ mod tests {
         for (ticks, longest_ms) in [(0, None), (7, Some(0.0007))] {
             let workload = trace(dir.path(), ticks);
             let mut rounds = Rounds::new(&workload, None, &NEVER).expect("a trace");
-            assert_eq!(rounds.by_ref().count(), 3);
+            let next = || rounds.next_record().expect("a sound trace");
+            assert_eq!(std::iter::from_fn(next).count(), 3);
             let longest = rounds.captured().and_then(|times| times.max);
             assert_eq!(longest, longest_ms, "{ticks} ticks");
         }

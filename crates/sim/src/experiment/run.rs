@@ -12,6 +12,7 @@ use super::rounds::Rounds;
 use super::state_file::StateFileError;
 use super::workload::{Until, Workload};
 use crate::events::{Event, NeverGiven, Scripted};
+use crate::record_source::RecordSource;
 use crate::replay::{
     Cut, Dealt, Fit, ReplayCounts, ReplayError, ReplayOptions, Replayer, StreamWindow, Windows,
 };
@@ -31,7 +32,7 @@ use imbrex_stack::{
     Describe, FillObserver, Footprint, GaugeObserver, GhostObserver, PastRun, Plan, StackConfig,
     WindowsBy,
 };
-use imbrex_traces::{BlockRule, SourceKind, TraceError, TraceRecord};
+use imbrex_traces::{BlockRule, SourceKind, TraceError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -268,7 +269,7 @@ impl Task<'_> {
         let records = self.records(stop)?;
         let dealt = self.dealt(&describe, stop)?;
         let names: Vec<_> = dealt.windows.all().iter().map(|it| it.name.clone()).collect();
-        let records = Until { records, stop };
+        let records = Until::new(records, stop);
         let recorder = Rc::new(RefCell::new(Recorder::new()));
         let shared = Rc::clone(&recorder);
         let mut replayer = Replayer::in_windows(records, replay, blocks, dealt, shared)
@@ -366,7 +367,7 @@ impl Task<'_> {
         stack: &Stack,
     ) -> Result<(), RunError>
     where
-        I: Iterator<Item = Result<TraceRecord, TraceError>>,
+        I: RecordSource,
     {
         let ended = replayer.take_error().map_err(|error| self.stopped(error));
         match stack.failure() {
@@ -524,7 +525,7 @@ fn in_flight_max(mode: ReplayMode) -> u32 {
 }
 
 /// Replays to the end, with the events if there are any. Their instants count from one.
-fn run_with<I: Iterator<Item = Result<TraceRecord, TraceError>>>(
+fn run_with<I: RecordSource>(
     mut replayer: Replayer<I>,
     events: Vec<Event<'_>>,
     (engine, clock): (&mut Engine, &mut VirtualClock),

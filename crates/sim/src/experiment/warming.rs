@@ -4,6 +4,7 @@ use super::rounds::Rounds;
 use super::run::{RunError, Task};
 use super::warm_up::WarmUp;
 use super::workload::{Until, Workload};
+use crate::record_source::RecordSource;
 use crate::replay::Replayer;
 use crate::simulation::VirtualClock;
 use imbrex_core::counters::{Counter, Counts};
@@ -20,8 +21,8 @@ impl Workload {
     /// How many requests of the trace a replay of it has, all rounds together, skipped reads included.
     pub(super) fn requests(&self, stop: &AtomicBool) -> Result<u64, TraceError> {
         let mut requests = 0u64;
-        for record in self.until(stop)? {
-            record?;
+        let mut records = self.until(stop)?;
+        while records.next_record()?.is_some() {
             requests += 1;
         }
         Ok(requests.saturating_mul(u64::from(self.repeat)))

@@ -3,6 +3,7 @@
 use super::kept::{Kept, Records, Told};
 use super::rounds::Rounds;
 use super::warm_up::WarmUp;
+use crate::record_source::RecordSource;
 use crate::replay::{Placement, Touched, place};
 use imbrex_core::map::{BandId, BandTable};
 use imbrex_core::operation::Operation;
@@ -126,8 +127,8 @@ impl Workload {
     /// The same; once `stop` is set it means nothing.
     pub(super) fn span_bytes_until(&self, stop: &AtomicBool) -> Result<u64, TraceError> {
         let mut span = 0;
-        for record in self.until(stop)? {
-            let record = record?;
+        let mut records = self.until(stop)?;
+        while let Some(record) = records.next_record()? {
             span = span.max(record.offset_bytes.saturating_add(record.length_bytes));
         }
         Ok(span)
@@ -139,8 +140,8 @@ impl Workload {
     /// When the trace is damaged.
     pub(super) fn device_spans_bytes(&self, stop: &AtomicBool) -> Result<Vec<u64>, TraceError> {
         let mut spans = Vec::new();
-        for record in self.until(stop)? {
-            let record = record?;
+        let mut records = self.until(stop)?;
+        while let Some(record) = records.next_record()? {
             let device = usize::from(record.device);
             if spans.len() <= device {
                 spans.resize(device + 1, 0);
@@ -161,8 +162,9 @@ impl Workload {
         stop: &AtomicBool,
     ) -> Result<Touched, TraceError> {
         let mut touched = Touched::default();
-        for record in self.all_blocks_until(stop)? {
-            touched.add(&record?, blocks);
+        let mut records = self.all_blocks_until(stop)?;
+        while let Some(record) = records.next_record()? {
+            touched.add(&record, blocks);
         }
         Ok(touched)
     }
@@ -193,13 +195,12 @@ impl Workload {
     ) -> Result<Footprint, TraceError> {
         // Of each band, whether anything and whether a write has touched it.
         let mut touched = vec![(false, false); bands.bands() as usize];
-        for record in self.all_blocks_until(stop)? {
-            let record = record?;
-            let is_write = match record.operation {
-                TraceOperation::Read if !writes_only => false,
-                TraceOperation::Write => true,
-                _ => continue,
-            };
+        let mut records = self.all_blocks_until(stop)?;
+        while let Some(record) = records.next_record()? {
+            let is_write = record.operation == TraceOperation::Write;
+            if !is_write && (writes_only || record.operation != TraceOperation::Read) {
+                continue;
+            }
             if let Some((Operation::Read | Operation::Write { .. }, extent)) =
                 place(&record, device_blocks, placement)
                 && !extent.is_empty()
@@ -238,8 +239,8 @@ impl Workload {
         stop: &AtomicBool,
     ) -> Result<Vec<Lba>, TraceError> {
         let mut lookups = Vec::new();
-        for record in (Until { records: Rounds::new(self, self.limit, stop)?, stop }) {
-            let record = record?;
+        let mut records = Until::new(Rounds::new(self, self.limit, stop)?, stop);
+        while let Some(record) = records.next_record()? {
             if writes_only && record.operation == TraceOperation::Read {
                 continue;
             }
@@ -256,16 +257,12 @@ impl Workload {
     fn all_blocks_until<'a>(&self, stop: &'a AtomicBool) -> Result<Until<'a, Rounds>, TraceError> {
         let repeat = if self.new_blocks { self.repeat } else { 1 };
         let rounds = Workload { repeat, ..self.clone() };
-        Ok(Until { records: Rounds::new(&rounds, self.limit, stop)?, stop })
+        Ok(Until::new(Rounds::new(&rounds, self.limit, stop)?, stop))
     }
 
     /// The records of one round, to the limit or until `stop` is set.
-    pub(crate) fn until<'a>(
-        &self,
-        stop: &'a AtomicBool,
-    ) -> Result<impl Iterator<Item = Result<TraceRecord, TraceError>> + use<'a>, TraceError> {
-        let records = self.records_again(stop)?;
-        Ok(Until { records, stop }.take(self.limit_records()))
+    pub(crate) fn until<'a>(&self, stop: &'a AtomicBool) -> Result<Until<'a, Records>, TraceError> {
+        Ok(Until::first(self.limit_records(), self.records_again(stop)?, stop))
     }
 
     /// Records to read in a round at most.
@@ -275,22 +272,35 @@ impl Workload {
     }
 }
 
-/// The records of a trace until somebody stops what reads them.
+/// The records of a trace until somebody stops what reads them, or so many of them.
 pub(crate) struct Until<'a, R> {
     /// The trace.
     pub records: R,
+    /// How many may come yet.
+    left: usize,
     /// Ends it.
     pub stop: &'a AtomicBool,
 }
 
-impl<R: Iterator<Item = Result<TraceRecord, TraceError>>> Iterator for Until<'_, R> {
-    type Item = Result<TraceRecord, TraceError>;
+impl<'a, R> Until<'a, R> {
+    /// All records until somebody stops.
+    pub fn new(records: R, stop: &'a AtomicBool) -> Until<'a, R> {
+        Until::first(usize::MAX, records, stop)
+    }
 
+    /// The first `limit` records until somebody stops.
+    pub fn first(limit: usize, records: R, stop: &'a AtomicBool) -> Until<'a, R> {
+        Until { records, left: limit, stop }
+    }
+}
+
+impl<R: RecordSource> RecordSource for Until<'_, R> {
     #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.stop.load(Ordering::Relaxed) {
-            false => self.records.next(),
-            true => None,
+    fn next_into(&mut self, record: &mut TraceRecord) -> Result<bool, TraceError> {
+        if self.left == 0 || self.stop.load(Ordering::Relaxed) {
+            return Ok(false);
         }
+        self.left -= 1;
+        self.records.next_into(record)
     }
 }

@@ -4,19 +4,26 @@ use super::{Fit, Placement};
 use imbrex_core::extent::Extent;
 use imbrex_core::operation::{Durability, Operation};
 use imbrex_core::units::BlockCount;
-use imbrex_traces::{TraceOperation, TraceRecord};
+use imbrex_traces::TraceRecord;
 use std::ops::Range;
+
+/// What a record asks for, in the order of [`TraceOperation`]: without forced unit access, and with it.
+// Reads and writes come in no order that a processor could guess, so there is no branch.
+const OPERATIONS: [[Operation; 2]; 5] = [
+    [Operation::Read; 2],
+    [Operation::WRITE, Operation::WRITE_DURABLE],
+    [zero(Durability::Cached, false), zero(Durability::Durable, false)],
+    [zero(Durability::Cached, true), zero(Durability::Durable, true)],
+    [Operation::Flush; 2],
+];
+
+const fn zero(durability: Durability, may_unmap: bool) -> Operation {
+    Operation::Zero { durability, may_unmap }
+}
 
 #[inline]
 pub(super) fn operation_of(record: &TraceRecord) -> Operation {
-    let durability = if record.fua { Durability::Durable } else { Durability::Cached };
-    match record.operation {
-        TraceOperation::Read => Operation::Read,
-        TraceOperation::Write => Operation::Write { durability },
-        TraceOperation::WriteZeroes => Operation::Zero { durability, may_unmap: false },
-        TraceOperation::Trim => Operation::Zero { durability, may_unmap: true },
-        TraceOperation::Flush => Operation::Flush,
-    }
+    OPERATIONS[record.operation as usize][usize::from(record.fua)]
 }
 
 /// The operation and blocks of a record on a device. `None` when it does not fit.
@@ -54,7 +61,22 @@ pub fn place(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use imbrex_traces::BlockRule;
+    use imbrex_traces::{BlockRule, TraceOperation};
+
+    #[test]
+    fn a_record_asks_for_the_operation_of_its_name() {
+        let of = |operation, fua| {
+            operation_of(&TraceRecord { fua, ..TraceRecord::new(0, operation, 0, 4096) })
+        };
+        for fua in [false, true] {
+            let durability = if fua { Durability::Durable } else { Durability::Cached };
+            assert_eq!(of(TraceOperation::Read, fua), Operation::Read);
+            assert_eq!(of(TraceOperation::Write, fua), Operation::Write { durability });
+            assert_eq!(of(TraceOperation::WriteZeroes, fua), zero(durability, false));
+            assert_eq!(of(TraceOperation::Trim, fua), zero(durability, true));
+            assert_eq!(of(TraceOperation::Flush, fua), Operation::Flush);
+        }
+    }
 
     /// First block and blocks on a device of 8 blocks.
     fn placed(fit: Fit, blocks: BlockRule, offset: u64, length: u64) -> Option<(u64, u64)> {

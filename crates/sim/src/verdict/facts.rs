@@ -2,6 +2,7 @@
 
 use crate::analysis::movement::Footprint;
 use crate::experiment::{NEVER, RunError, Workload};
+use crate::record_source::RecordSource;
 use imbrex_core::units::BLOCK_BYTES;
 use imbrex_traces::{BlockRule, TraceOperation};
 use serde::Serialize;
@@ -30,8 +31,8 @@ impl Facts {
         let (mut requests, mut write_bytes) = (0, 0);
         let (mut first_ns, mut last_ns) = (None, 0);
         let mut footprint = Footprint::default();
-        for record in workload.until(&NEVER)? {
-            let record = record?;
+        let mut records = workload.until(&NEVER)?;
+        while let Some(record) = records.next_record()? {
             requests += 1;
             first_ns.get_or_insert(record.time_ns);
             last_ns = record.time_ns;

@@ -2,6 +2,7 @@
 
 use super::{Footprint, Model, ModelMovement, Movement, MovementError, MovementSettings};
 use crate::experiment::{NEVER, Until, Workload};
+use crate::record_source::RecordSource;
 use imbrex_drives::{Drive, DriveError, Mechanism};
 use imbrex_traces::{
     BlockRule, Source, SourceKind, TraceError, TraceOperation, TraceReader, TraceRecord,
@@ -121,13 +122,13 @@ pub(crate) fn moved(
     let mechanism = drive.map(Mechanism::new).transpose()?;
     let records = || -> Result<Until<'_, TraceReader>, TraceError> {
         let records = workload.records()?;
-        Ok(Until { records, stop })
+        Ok(Until::first(workload.limit_records(), records, stop))
     };
-    let limit = workload.limit_records();
     let mut footprint = Footprint::default();
     let mut requests = 0;
-    for record in records()?.take(limit) {
-        let (_, first, blocks) = blocks_of(rule, &record?);
+    let mut first_pass = records()?;
+    while let Some(record) = first_pass.next_record()? {
+        let (_, first, blocks) = blocks_of(rule, &record);
         footprint.add(first, first + blocks);
         requests += 1;
     }
@@ -137,8 +138,8 @@ pub(crate) fn moved(
     }
     let touched_blocks = movement.written.touched_blocks();
     let mut second_pass = records()?;
-    for record in second_pass.by_ref().take(limit) {
-        match blocks_of(rule, &record?) {
+    while let Some(record) = second_pass.next_record()? {
+        match blocks_of(rule, &record) {
             (true, first, blocks) => movement.write(first, blocks),
             (false, first, blocks) => movement.read(first, blocks),
         }
