@@ -73,16 +73,15 @@ struct Giving {
 }
 
 impl Giving {
-    /// The same run when a slot of some window has become free, in a run of so many; none where that is this one.
+    /// A slot of some window has become free, in a run of so many. False where that is this run, of which nothing is
+    /// known any more.
     #[inline]
-    fn beside(mut self, slot: u32, window: u32, run: u8) -> Option<Giving> {
-        if window == self.window {
-            if slot + 1 == self.next || slot == self.end {
-                return None;
-            }
-            self.others = self.others.max(run);
+    fn is_another(&mut self, slot: u32, window: u32, run: u8) -> bool {
+        if window != self.window {
+            return true;
         }
-        Some(self)
+        self.others = self.others.max(run);
+        slot + 1 != self.next && slot != self.end
     }
 }
 
@@ -165,32 +164,34 @@ impl FreeSlots {
         let own = (u64::MAX >> (u64::BITS - length)) << at;
         let next = self.first + window * self.division.slots + at;
         let others = longest_run(free & !own) as u8;
-        self.take_of_giving(Giving { next, end: next + length, window, others })
+        self.giving = Some(Giving { next, end: next + length, window, others });
+        self.take_given().expect("a run is given out")
     }
 
-    /// Takes the next slot of the run that is being given out.
+    /// Takes the next slot of the run that is being given out; none where none is.
+    // The run is changed where it is: a copy would be read in one piece behind what was written of it.
     #[inline]
-    fn take_of_giving(&mut self, mut giving: Giving) -> u32 {
-        let slot = giving.next;
-        let window = giving.window as usize;
-        self.free[window] &= !(1 << (slot - self.first - giving.window * self.division.slots));
-        self.count -= 1;
+    fn take_given(&mut self) -> Option<u32> {
+        let giving = self.giving.as_mut()?;
+        let (slot, end, window) = (giving.next, giving.end, giving.window);
         giving.next += 1;
-        let longest = giving.others.max((giving.end - giving.next) as u8);
-        self.giving = (giving.next < giving.end).then_some(giving);
-        if longest < self.longest[window] {
-            self.changes(giving.window, longest);
+        let longest = giving.others.max((end - giving.next) as u8);
+        if giving.next == end {
+            self.giving = None;
         }
-        slot
+        self.free[window as usize] &= !(1 << (slot - self.first - window * self.division.slots));
+        self.count -= 1;
+        if longest < self.longest[window as usize] {
+            self.changes(window, longest);
+        }
+        Some(slot)
     }
 
     /// The slot behind another one, if it is free.
     pub fn take_behind(&mut self, slot: u32) -> Option<u32> {
         let next = slot + 1;
-        if let Some(giving) = self.giving
-            && giving.next == next
-        {
-            return Some(self.take_of_giving(giving));
+        if self.giving.as_ref().is_some_and(|giving| giving.next == next) {
+            return self.take_given();
         }
         if next >= self.end {
             return None;
@@ -227,7 +228,9 @@ impl FreeSlots {
         self.count += 1;
         // No run but that of the slot has become longer.
         let run = run_around(free, at) as u8;
-        self.giving = self.giving.and_then(|giving| giving.beside(slot, window, run));
+        if self.giving.as_mut().is_some_and(|giving| !giving.is_another(slot, window, run)) {
+            self.giving = None;
+        }
         if run > self.longest[window as usize] {
             self.changes(window, run);
         }
@@ -241,7 +244,9 @@ impl FreeSlots {
     }
 
     fn take(&mut self, window: u32, at: u32) -> u32 {
-        self.giving = self.giving.filter(|giving| giving.window != window);
+        if self.giving.as_ref().is_some_and(|giving| giving.window == window) {
+            self.giving = None;
+        }
         let before = self.free[window as usize];
         let free = before & !(1 << at);
         self.free[window as usize] = free;
@@ -261,11 +266,11 @@ impl FreeSlots {
     #[inline]
     fn changes(&mut self, window: u32, longest: u8) {
         self.longest[window as usize] = longest;
-        let [before, last] = self.changing;
-        if last == Some(window) {
+        let [before, last] = &mut self.changing;
+        if *last == Some(window) {
             return;
         }
-        self.changing = [last, Some(window)];
+        let before = core::mem::replace(before, last.replace(window));
         if let Some(before) = before.filter(|before| *before != window) {
             self.list(before);
         }
