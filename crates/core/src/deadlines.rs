@@ -15,13 +15,15 @@ pub(crate) struct Deadlines {
     /// A tree in an array: the root is 1, the children of `n` are `2n` and `2n + 1`, each inner place has
     /// the earlier of its children, and the last half are the parts in their order.
     earliest: Vec<Instant>,
+    /// The root, which is asked for most.
+    first: Instant,
 }
 
 impl Deadlines {
     /// Of so many parts, each with the deadline `at`.
     pub fn new(parts: usize, at: Option<Instant>) -> Deadlines {
         let leaves = parts.next_power_of_two();
-        let mut deadlines = Deadlines { earliest: vec![NEVER; 2 * leaves] };
+        let mut deadlines = Deadlines { earliest: vec![NEVER; 2 * leaves], first: NEVER };
         (0..parts).for_each(|part| deadlines.set(part, at));
         deadlines
     }
@@ -38,6 +40,7 @@ impl Deadlines {
         while self.earliest[place] != earliest {
             self.earliest[place] = earliest;
             if place == 1 {
+                self.first = earliest;
                 return;
             }
             earliest = earliest.min(self.earliest[place ^ 1]);
@@ -55,14 +58,14 @@ impl Deadlines {
     /// The earliest deadline of all.
     #[inline]
     pub fn earliest(&self) -> Option<Instant> {
-        (self.earliest[1] != NEVER).then_some(self.earliest[1])
+        (self.first != NEVER).then_some(self.first)
     }
 
     /// The first part from `from` on that is due by `now`.
     #[inline]
     pub fn first_due(&self, from: usize, now: Instant) -> Option<usize> {
         let leaves = self.leaves();
-        if from >= leaves || self.earliest[1] > now {
+        if self.first > now || from >= leaves {
             return None;
         }
         let mut place = leaves + from;

@@ -43,18 +43,13 @@ impl Hit {
 impl Hits {
     /// Takes a request in hand that names no entries yet.
     #[inline]
-    pub fn open(&mut self, request: RequestId, kind: AccessKind) -> u32 {
+    pub fn open(&mut self, request: RequestId, kind: AccessKind) -> (u32, &mut Hit) {
         let id = self.0.reuse_or(Hit::none);
         let hit = &mut self.0[id];
         (hit.request, hit.kind, hit.outstanding, hit.error) = (request, kind, 0, None);
         // The list of entries keeps its memory from hit to hit.
         hit.entries.clear();
-        id
-    }
-
-    #[inline]
-    pub fn get(&self, id: u32) -> &Hit {
-        &self.0[id]
+        (id, hit)
     }
 
     #[inline]

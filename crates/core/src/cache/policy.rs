@@ -23,7 +23,7 @@ pub struct PolicyEvents {
     /// The counters of the policy, once it has counted something.
     counters: &'static [Counter],
     /// By counter: how much is to be added.
-    amounts: [u64; PolicyEvents::COUNTERS_MAX],
+    amounts: [u32; PolicyEvents::COUNTERS_MAX],
     /// What the policy tells of its state, once it has told something.
     pub gauge: Option<(Gauge, u64)>,
 }
@@ -46,7 +46,7 @@ impl PolicyEvents {
 
     /// What was counted, by counter.
     pub fn counted(&self) -> impl Iterator<Item = (Counter, u64)> {
-        self.counters.iter().copied().zip(self.amounts)
+        self.counters.iter().copied().zip(self.amounts.map(u64::from))
     }
 
     /// What was counted by the counter.

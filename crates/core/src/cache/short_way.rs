@@ -6,6 +6,7 @@
 //! has a record for each write, and compares what it reads.
 
 use super::Cache;
+use super::entries::Entries;
 use super::flash_runs::FlashRuns;
 use super::hits::Hits;
 use super::policy::{AccessKind, PolicyEvents};
@@ -14,9 +15,11 @@ use crate::extent::Extent;
 use crate::layer::{Context, Issue};
 use crate::operation::{Completion, Request};
 use crate::units::Lba;
+use alloc::vec::Vec;
 
 impl Cache {
     /// Lets a request take the short way, if it can. Nothing has changed otherwise.
+    // The hit is looked up once for all that is done with it.
     #[inline]
     pub(super) fn take_short_way(
         &mut self,
@@ -28,35 +31,11 @@ impl Cache {
         if !self.host_writes.are_in_place() {
             return false;
         }
-        let id = self.hits.open(request.id, kind);
-        let is_short = self.find_all_at_rest(id, request.extent);
-        if is_short {
-            self.use_found(id, refreshing, ctx);
-            self.send_found(id, request, ctx);
-        } else {
+        let (id, hit) = self.hits.open(request.id, kind);
+        if !find_all_at_rest(&self.entries, request.extent, &mut hit.entries) {
             self.hits.close(id);
+            return false;
         }
-        is_short
-    }
-
-    /// Finds the entries of all blocks of `extent` for a hit. False when one is not there, or not at rest.
-    #[inline]
-    fn find_all_at_rest(&mut self, id: u32, extent: Extent) -> bool {
-        let found = &mut self.hits.get_mut(id).entries;
-        for lba in extent.start.0..extent.end().0 {
-            match self.entries.find(Lba(lba)) {
-                Some(entry) if self.entries.get(entry).is_at_rest() => found.push(entry),
-                _ => return false,
-            }
-        }
-        extent.blocks.0 > 0
-    }
-
-    /// The entries of a hit are used, and named from now on.
-    #[inline]
-    fn use_found(&mut self, id: u32, refreshing: bool, ctx: &mut Context<'_>) {
-        let hit = self.hits.get(id);
-        let kind = hit.kind;
         let mut events = PolicyEvents::default();
         for entry in &hit.entries {
             if refreshing {
@@ -70,20 +49,13 @@ impl Cache {
                 }
             }
         }
-        let blocks = hit.entries.len() as u64;
+        Cache::count_events(&events, ctx);
         let (lookups, hits) = match kind {
             AccessKind::Read => (Counter::ReadLookups, Counter::ReadHits),
             AccessKind::Write => (Counter::WriteLookups, Counter::WriteHits),
         };
-        ctx.count(lookups, blocks);
-        ctx.count(hits, blocks);
-        Cache::count_events(&events, ctx);
-    }
-
-    /// Sends the request of a hit to the slots of its entries.
-    #[inline]
-    fn send_found(&mut self, id: u32, request: &Request, ctx: &mut Context<'_>) {
-        let hit = self.hits.get_mut(id);
+        ctx.count(lookups, request.extent.blocks.0);
+        ctx.count(hits, request.extent.blocks.0);
         for run in FlashRuns::new(&self.entries, &hit.entries, None) {
             ctx.issue(Issue {
                 port: Cache::FLASH,
@@ -96,6 +68,7 @@ impl Cache {
             hit.outstanding += 1;
         }
         self.jobs.operations_in_flight += u64::from(hit.outstanding);
+        true
     }
 
     /// An operation of a hit has finished. The last one answers the request.
@@ -128,4 +101,16 @@ impl Cache {
         }
         ctx.finish(request, error.map_or(Ok(()), Err));
     }
+}
+
+/// Finds the entries of all blocks of `extent` for a hit. False when one is not there, or not at rest.
+#[inline]
+fn find_all_at_rest(entries: &Entries, extent: Extent, found: &mut Vec<u32>) -> bool {
+    for lba in extent.start.0..extent.end().0 {
+        match entries.find(Lba(lba)) {
+            Some(entry) if entries.get(entry).is_at_rest() => found.push(entry),
+            _ => return false,
+        }
+    }
+    extent.blocks.0 > 0
 }
