@@ -72,24 +72,24 @@ impl Decoded {
         stop: &AtomicBool,
     ) -> Option<Decoded> {
         let (mut records, mut responses) = (Vec::new(), Vec::new());
-        while records.len() < limit
-            && let Some(record) = reader.next()
-        {
-            let record = record.ok()?;
-            if record.response_ns.is_some() && responses.is_empty() {
-                responses.resize(records.len(), None);
+        let mut batch = Vec::new();
+        while records.len() < limit && reader.next_batch(&mut batch).ok()? {
+            for record in batch.iter().take(limit - records.len()) {
+                if record.response_ns.is_some() && responses.is_empty() {
+                    responses.resize(records.len(), None);
+                }
+                if record.response_ns.is_some() || !responses.is_empty() {
+                    responses.push(record.response_ns);
+                }
+                records.push(Packed {
+                    time_ns: record.time_ns,
+                    offset_bytes: record.offset_bytes,
+                    length_bytes: u32::try_from(record.length_bytes).ok()?,
+                    device: record.device,
+                    operation: record.operation,
+                    fua: record.fua,
+                });
             }
-            if record.response_ns.is_some() || !responses.is_empty() {
-                responses.push(record.response_ns);
-            }
-            records.push(Packed {
-                time_ns: record.time_ns,
-                offset_bytes: record.offset_bytes,
-                length_bytes: u32::try_from(record.length_bytes).ok()?,
-                device: record.device,
-                operation: record.operation,
-                fua: record.fua,
-            });
             let bytes = size_of_val(&records[..]) + size_of_val(&responses[..]);
             if bytes > bytes_max || stop.load(Ordering::Relaxed) {
                 return None;
