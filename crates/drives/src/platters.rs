@@ -4,6 +4,7 @@ use super::shingles::Shingles;
 use super::zone_table::SparesAt;
 use imbrex_core::disk::TrackTable;
 use imbrex_core::extent::Extent;
+use imbrex_core::map::Guide;
 use imbrex_core::saved::SavedValue;
 use imbrex_core::units::BlockCount;
 use serde::{Deserialize, Serialize};
@@ -124,9 +125,19 @@ pub struct Place {
 pub struct Platters {
     shape: PlatterShape,
     zones: Vec<Zone>,
+    /// To the first blocks of the zones.
+    guide: Guide,
     cylinders_per_zone: u64,
     cylinders: u64,
     tracks: Arc<TrackTable>,
+}
+
+/// Runs of the guide to zones that a zone has in the mean.
+const RUNS_PER_ZONE: u64 = 8;
+
+fn guide_to(zones: &[Zone], blocks: u64) -> Guide {
+    let run_log2 = (blocks / (zones.len() as u64 * RUNS_PER_ZONE)).max(1).ilog2();
+    Guide::new(zones.iter().map(|zone| zone.first_block), blocks, run_log2)
 }
 
 impl Platters {
@@ -174,6 +185,7 @@ impl Platters {
         }
         Platters {
             tracks: Arc::new(track_table(&zones, shingles)),
+            guide: guide_to(&zones, first_block),
             cylinders: shape.zones * cylinders_per_zone,
             shape,
             zones,
@@ -222,6 +234,7 @@ impl Platters {
         let zones: Vec<Zone> = zones.collect();
         Platters {
             tracks: Arc::new(TrackTable::new([(1, first_block)], BlockCount::ZERO, 0)),
+            guide: guide_to(&zones, first_block),
             cylinders,
             shape,
             zones,
@@ -254,7 +267,10 @@ impl Platters {
     /// Where a block lies.
     #[inline]
     pub fn place(&self, block: u64) -> Place {
-        let index = self.zones.partition_point(|zone| zone.first_block <= block) - 1;
+        let (mut index, last) = self.guide.candidates(block);
+        while index < last && self.zones[index + 1].first_block <= block {
+            index += 1;
+        }
         let zone = &self.zones[index];
         let mut within = block - zone.first_block + zone.reserved;
         let mut before = 0;

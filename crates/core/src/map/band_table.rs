@@ -1,5 +1,6 @@
 //! Which band holds which block.
 
+use super::Guide;
 use crate::extent::Extent;
 use crate::saved::SavedValue;
 use crate::units::{BlockCount, Lba};
@@ -20,10 +21,8 @@ pub struct BandTable {
     /// Length of every band but the last, where all are equal: then a look-up is a division.
     uniform_blocks: Option<u64>,
     largest: u64,
-    /// Where bands differ: the band that holds the first block of each run of so many blocks, a power of two, and
-    /// the last band. Few bands are left to be searched.
-    guide: Vec<u32>,
-    run_log2: u32,
+    /// Where bands differ: which are left to be searched.
+    guide: Guide,
 }
 
 impl BandTable {
@@ -44,10 +43,10 @@ impl BandTable {
         let uniform_blocks = (bands > 0 && all_equal).then_some(first);
         let run_log2 = largest.max(1).ilog2() + RUN_BANDS_LOG2;
         let guide = match uniform_blocks {
-            Some(_) => Vec::new(),
-            None => guide_to(&starts, 1 << run_log2),
+            Some(_) => Guide::default(),
+            None => Guide::new(starts[..bands].iter().copied(), end, run_log2),
         };
-        BandTable { starts, uniform_blocks, largest, guide, run_log2 }
+        BandTable { starts, uniform_blocks, largest, guide }
     }
 
     /// The bands of an extent, in addresses that begin at 0. A band that the extent cuts is shorter.
@@ -85,8 +84,7 @@ impl BandTable {
         match self.uniform_blocks {
             Some(length) => BandId((lba.0 / length) as u32),
             None => {
-                let run = (lba.0 >> self.run_log2) as usize;
-                let (first, last) = (self.guide[run] as usize, self.guide[run + 1] as usize);
+                let (first, last) = self.guide.candidates(lba.0);
                 // The first one begins at the block or before it.
                 let later = &self.starts[first + 1..=last];
                 BandId((first + later.partition_point(|start| *start <= lba.0)) as u32)
@@ -100,19 +98,6 @@ impl BandTable {
         let index = band.0 as usize;
         Extent::between(Lba(self.starts[index]), Lba(self.starts[index + 1]))
     }
-}
-
-/// The band that holds the first block of each run of so many blocks, and the last band for the run behind all.
-fn guide_to(starts: &[u64], run_blocks: u64) -> Vec<u32> {
-    let (mut guide, mut next_run) = (Vec::new(), 0);
-    for (band, end) in (0..).zip(&starts[1..]) {
-        while next_run < *end {
-            guide.push(band);
-            next_run += run_blocks;
-        }
-    }
-    guide.push(starts.len().saturating_sub(2) as u32);
-    guide
 }
 
 #[cfg(test)]
