@@ -26,6 +26,7 @@ use imbrex_serve::image::{
 use imbrex_serve::remote::RemoteAddress;
 use imbrex_serve::storage::Storage;
 use imbrex_stack::{DiskConfig, Footprint, MemberNumbers, NodeConfig, Plan, StackConfig};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Root seed of the band layout of every image.
@@ -72,7 +73,8 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     let grown_bytes = description.nodes.iter().map(|node| node.blocks.bytes()).sum();
     let image = NewImage::begin(&args.data, description, &backings(&config))?;
     if args.preallocate {
-        image.preallocate()?;
+        let free_bytes = free_bytes(&args.data);
+        image.preallocate().map_err(|error| of_room(error, &args.data, grown_bytes, free_bytes))?;
     }
     let place = Place::of(&config, &args.data, true)?;
     format(&config, &plan, &image, place, (uuid, disks.as_ref()))?;
@@ -80,8 +82,12 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     if !args.preallocate {
         warn_of_little_room(&args.data, grown_bytes);
     }
+    let set_aside = match args.preallocate {
+        true => format!(", {} set aside", human_bytes(grown_bytes)),
+        false => String::new(),
+    };
     emit(&format!(
-        "created {}: {} of {}; next: imbrex serve {} --data {} --socket PATH{}\n",
+        "created {}: {} of {}{set_aside}; next: imbrex serve {} --data {} --socket PATH{}\n",
         args.data.display(),
         config.name,
         human_bytes(plan.blocks().bytes()),
@@ -90,6 +96,25 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         settings_to_repeat(args, &config)
     ));
     Ok(())
+}
+
+/// What is said when the room for the files of an image was not to be had: if there is too little how much that is, and
+/// what was free before.
+fn of_room(error: ImageError, data: &Path, grown_bytes: u64, free_bytes: Option<u64>) -> Failure {
+    let ImageError::System { source, .. } = &error else { return error.into() };
+    if source.kind() != ErrorKind::StorageFull {
+        return error.into();
+    }
+    let left = free_bytes.map_or(String::new(), |bytes| {
+        format!(", and its file system has {} left", human_bytes(bytes))
+    });
+    format!(
+        "{error}; the files of {} take {} together{left}; accepted: a smaller device (--size), a stack with less flash, or \
+         files that grow (no --preallocate)",
+        data.display(),
+        human_bytes(grown_bytes)
+    )
+    .into()
 }
 
 /// Says so when the files of an image, which are sparse, may grow beyond what the file system has left. A served

@@ -574,12 +574,16 @@ fn room_is_taken_when_an_image_is_made_or_there_is_no_image() {
     if let Some(small) = &small {
         let said = failure(&run(&arguments));
         assert!(said.starts_with("imbrex: cannot take the room of "), "{said}");
-        assert!(said.ends_with(": No space left on device (os error 28)"), "{said}");
+        assert!(said.contains(": No space left on device (os error 28); the files of "), "{said}");
+        let room = " take 64.0 MiB together, and its file system has ";
+        assert!(said.contains(room) && said.contains("; accepted: a smaller device"), "{said}");
         assert_eq!(std::fs::read_dir(&data).expect("the folder").count(), 0, "nothing is left");
         small.grow(256 << 20);
     }
     let made = run(&arguments);
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let said = String::from_utf8_lossy(&made.stdout);
+    assert!(said.contains(": cmr-only of 64.0 MiB, 64.0 MiB set aside; next: "), "{said}");
     let mut images = 0;
     for entry in std::fs::read_dir(&data).expect("the folder") {
         let entry = entry.expect("an entry");
