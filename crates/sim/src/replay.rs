@@ -461,14 +461,16 @@ impl<I: RecordSource> Replayer<I> {
         }
         let mut record = no_record();
         if self.read(&mut record) {
-            let first = self.cutter.as_mut().map(|cutter| cutter.first_piece(record));
-            self.wait_for(first.unwrap_or(record), true);
+            if let Some(cutter) = &mut self.cutter {
+                record = cutter.first_piece(record);
+            }
+            self.wait_for(record, true);
         }
     }
 
     /// The record that was read last, or a piece of it, is the next to be issued, unless it may be held back and is, or
     /// stops the replay.
-    // Whoever stops it gets a copy of the record, which stays in registers so.
+    // `deal` and `beyond` get the record by value: a reference would keep it in memory, and it would be copied on.
     #[inline(always)]
     fn wait_for(&mut self, record: TraceRecord, may_be_held: bool) {
         let (stream, number) = match (&self.streams, &self.dealt.windows) {
@@ -595,8 +597,9 @@ impl<I: RecordSource> Replayer<I> {
         ReplayError::beyond(self.records_read, &record, place, blocks)
     }
 
-    /// Hands a request down that has arrived and was due at these instants, and that `has_data`, or has none.
-    // Who has the request knows the latter. Its operation is copied in one piece so, as the stack reads it at once.
+    /// Hands a request down that has arrived and was due at these instants. `has_data` is what its operation says.
+    // The caller asks the operation where it waits. Where a copy was asked, the compiler would write the two bytes of the
+    // operation one by one, the stack would read them at once, and the processor would wait.
     #[inline(always)]
     fn issue(
         &mut self,

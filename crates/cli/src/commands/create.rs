@@ -70,11 +70,12 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         disks: Some(image_disks(&config)?),
     };
     let (uuid, disks) = (description.uuid, description.disks.clone());
-    let grown_bytes = description.nodes.iter().map(|node| node.blocks.bytes()).sum();
     let image = NewImage::begin(&args.data, description, &backings(&config))?;
+    let grown_bytes = image.file_bytes();
     if args.preallocate {
         let free_bytes = free_bytes(&args.data);
-        image.preallocate().map_err(|error| of_room(error, &args.data, grown_bytes, free_bytes))?;
+        let failure = |error| failure_of_room(error, &args.data, grown_bytes, free_bytes);
+        image.preallocate().map_err(failure)?;
     }
     let place = Place::of(&config, &args.data, true)?;
     format(&config, &plan, &image, place, (uuid, disks.as_ref()))?;
@@ -98,9 +99,14 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is said when the room for the files of an image was not to be had: if there is too little how much that is, and
-/// what was free before.
-fn of_room(error: ImageError, data: &Path, grown_bytes: u64, free_bytes: Option<u64>) -> Failure {
+/// Says why `--preallocate` has failed. Where the file system has too little room, it also says how much the files of the
+/// image take and how much was free before.
+fn failure_of_room(
+    error: ImageError,
+    data: &Path,
+    grown_bytes: u64,
+    free_bytes: Option<u64>,
+) -> Failure {
     let ImageError::System { source, .. } = &error else { return error.into() };
     if source.kind() != ErrorKind::StorageFull {
         return error.into();

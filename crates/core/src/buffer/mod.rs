@@ -20,8 +20,8 @@ use core::fmt;
 pub struct BufferId(u32);
 
 /// A run of blocks in a buffer.
-// A processor waits where it reads in one piece what was just written in several. A slice is copied in a word and half a
-// word, so it is made of those, and takes no more room than three halves.
+// The compiler copies these twelve bytes as a word and half a word. A processor waits where it reads a word that was just
+// written as two halves, so the fields are the pieces that are copied. Without `packed` a slice would take 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(Rust, packed(4))]
 pub struct BufferSlice {

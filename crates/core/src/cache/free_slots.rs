@@ -73,10 +73,10 @@ struct Giving {
 }
 
 impl Giving {
-    /// A slot of some window has become free, in a run of so many. False where that is this run, of which nothing is
-    /// known any more.
+    /// Takes note of a slot of some window that has become free, in a run of so many. False where it adjoins this run,
+    /// of which nothing is known any more.
     #[inline]
-    fn is_another(&mut self, slot: u32, window: u32, run: u8) -> bool {
+    fn note_free(&mut self, slot: u32, window: u32, run: u8) -> bool {
         if window != self.window {
             return true;
         }
@@ -169,7 +169,8 @@ impl FreeSlots {
     }
 
     /// Takes the next slot of the run that is being given out; none where none is.
-    // The run is changed where it is: a copy would be read in one piece behind what was written of it.
+    // The run is changed where it is. A copy of it would be read in one piece just after `next` was written, and the
+    // processor would wait.
     #[inline]
     fn take_given(&mut self) -> Option<u32> {
         let giving = self.giving.as_mut()?;
@@ -228,7 +229,7 @@ impl FreeSlots {
         self.count += 1;
         // No run but that of the slot has become longer.
         let run = run_around(free, at) as u8;
-        if self.giving.as_mut().is_some_and(|giving| !giving.is_another(slot, window, run)) {
+        if self.giving.as_mut().is_some_and(|giving| !giving.note_free(slot, window, run)) {
             self.giving = None;
         }
         if run > self.longest[window as usize] {

@@ -328,6 +328,11 @@ impl NewImage {
         self.directory.synchronise()
     }
 
+    /// What all files take when every block of the disks was written.
+    pub fn file_bytes(&self) -> u64 {
+        self.description.nodes.iter().map(|node| self.description.file_bytes(node)).sum()
+    }
+
     /// Takes the room of all files from the file system, so that a write to a disk does not find it full. No zeroes
     /// are written where the file system cannot set room aside: one that compresses would keep no room for them.
     ///

@@ -237,7 +237,7 @@ impl RecordSource for Records {
     }
 }
 
-// What is read has a way of its own, so that that of what is kept stays short.
+// Not inlined: loops over kept records would carry the code of the reader with them.
 #[inline(never)]
 fn read_into(reader: &mut TraceReader, record: &mut TraceRecord) -> Result<bool, TraceError> {
     reader.next_into(record)
