@@ -34,6 +34,8 @@ from format_parity import ParityArray
 MIRRORED = 4
 # The bit for a checkpoint with parts behind its first one.
 PARTS = 16
+# The bit for parts that are records.
+RECORD_PARTS = 32
 SUMS_PER_PAGE = PAYLOAD // 4
 # Stands for no block in the parts of a checkpoint of a cache.
 NOBODY = (1 << 64) - 1
@@ -128,18 +130,22 @@ def checkpoint(member, root):
     pages, newest = root["checkpoint_pages"], root["generation"]
     start = end_blocks(root) + root["checkpoint_place"] * root["checkpoint_blocks"]
     data = b""
-    before = 0
+    before, map_bytes = 0, None
     for page in range(pages):
         owner = bytes.fromhex(root["member"].replace("-", ""))
         header, payload = unseal(member.block(start + page), PAGE, start + page, owner)
         least = before if root["required_features"] & PARTS and page + 1 < pages else newest
         if not least <= header["generation"] <= newest or header["sequence"] != page:
             raise Bad("page of another checkpoint")
+        if before not in (0, header["generation"]) and map_bytes is None:
+            map_bytes = len(data)
         before = header["generation"]
         data += payload
     if len(data) != root["checkpoint_bytes"] or crc32c(data) != root["checkpoint_checksum"]:
         raise Bad("checksum of the checkpoint")
-    return data
+    if root["required_features"] & RECORD_PARTS:
+        return data[:map_bytes], list(records_of(None, data[map_bytes:]))
+    return data, []
 
 
 def records_of(lsn, payload):
@@ -158,14 +164,14 @@ def records_of(lsn, payload):
 
 
 class Journal:
-    """The superblock that counts, its checkpoint and the records after it."""
+    """The superblock that counts, its checkpoint and the records after its map."""
 
     def __init__(self, member):
         self.member = member
         self.copies, candidates = superblocks(member)
         for root in candidates:
             try:
-                self.checkpoint = checkpoint(member, root)
+                self.checkpoint, self.parts = checkpoint(member, root)
                 self.root = root
                 break
             except Bad as bad:
@@ -188,6 +194,7 @@ class Journal:
                 record["missing"] = [
                     index for index, checksum in enumerate(record["checksums"])
                     if crc32c(member.block(start + index)) != checksum]
+        self.records = self.parts + self.records
 
     def replay(self):
         over = looked = False
@@ -238,6 +245,7 @@ class Journal:
             "mark": self.mark,
             "damaged_end": self.damaged_end,
             "records": kinds,
+            "checkpoint_records": len(self.parts),
             "every_record": [dict(record, payload=record["payload"].hex())
                              for record in self.records],
         }

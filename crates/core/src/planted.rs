@@ -229,4 +229,6 @@ planted_bugs! {
     CheckpointPageLeftOut = "checkpoint-page-left-out",
     /// A checkpoint of what has changed leaves out one slot.
     ChangeLeftOut = "change-left-out",
+    /// A checkpoint of the records since the one before leaves out the newest of them.
+    RecordLeftOut = "record-left-out",
 }

@@ -145,6 +145,7 @@ fn journal_document(journal: &JournalState, all: bool) -> Value {
             json!({ "block": damaged.lsn, "data_blocks_max": damaged.data_blocks_max })
         }),
         "records": kinds,
+        "checkpoint_records": records_of_checkpoint(journal),
     });
     if let Some(page) = &journal.mirror {
         let listed = page.membership.copies.iter();
@@ -178,6 +179,11 @@ fn journal_document(journal: &JournalState, all: bool) -> Value {
     document
 }
 
+/// How many of the records are in the checkpoint.
+fn records_of_checkpoint(journal: &JournalState) -> usize {
+    journal.records.iter().filter(|record| record.lsn.is_none()).count()
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -209,11 +215,16 @@ fn words(image: &Image, reading: &Reading) -> String {
             };
         }
         let (_, ring) = fsck::ring(&journal.superblock);
+        let behind = records_of_checkpoint(journal);
+        let parts = match behind {
+            0 => String::new(),
+            _ => format!(" and {behind} records"),
+        };
         text += &format!(
-            "  checkpoint: {} bytes; journal: {} of {ring} blocks with {} records\n",
+            "  checkpoint: {} bytes{parts}; journal: {} of {ring} blocks with {} records\n",
             journal.checkpoint.len(),
             journal.next - journal.superblock.replay_from,
-            journal.records.len()
+            journal.records.len() - behind
         );
         text += &layers::words(&member.layer);
     }

@@ -20,7 +20,7 @@ use super::journal::Journal;
 use super::opening::Phase;
 use super::operations::Purpose;
 use super::settings::JournalSettings;
-use super::superblock::{COPIES, FEATURE_PARTS, Superblock};
+use super::superblock::{COPIES, FEATURE_PARTS, FEATURE_RECORD_PARTS, Superblock};
 use crate::buffer::BufferSlice;
 use crate::crc;
 use crate::extent::Extent;
@@ -85,6 +85,21 @@ impl Journal {
         }
     }
 
+    /// As [`checkpoint`](Self::checkpoint), by the records since the newest one, which come behind its map. False
+    /// when nothing is written: a whole map is needed.
+    pub fn checkpoint_by_records(&mut self, ctx: &mut Context<'_>) -> bool {
+        if ctx.is_planted(PlantedBug::RecordLeftOut) {
+            self.record_parts.leave_out_newest();
+        }
+        let bytes = self.record_parts.bytes();
+        if self.failure().is_some() || !bytes.is_some_and(|bytes| self.has_place_for_part(bytes)) {
+            return false;
+        }
+        let records = Content::records(self.record_parts.take());
+        self.start_checkpoint(Occasion::Running, records, ctx);
+        true
+    }
+
     /// As [`checkpoint`](Self::checkpoint), of so many bytes, which the layer hands over piece by piece:
     /// [`JournalEvent::PieceWanted`] asks for each. They say what was so at this call. With `is_part` they
     /// come behind the newest checkpoint, of which every byte stays; only where
@@ -143,6 +158,9 @@ impl Journal {
                 self.ring.next
             }
         };
+        if !content.is_part && self.settings.may_have_record_parts() {
+            self.record_parts.begin_map(content.len());
+        }
         let old = self.superblock;
         let root = self.superblock_of(&content, occasion, ctx);
         let first_page = if content.is_part { old.pages() } else { 0 };
@@ -189,8 +207,9 @@ impl Journal {
         let sum = |before| crc::crc32c_append(before, content.bytes());
         if content.is_part {
             let pages = JournalSettings::checkpoint_blocks_for(content.len());
+            let records = if content.is_records { FEATURE_RECORD_PARTS } else { 0 };
             return Superblock {
-                required_features: self.settings.required_features | FEATURE_PARTS,
+                required_features: self.settings.required_features | FEATURE_PARTS | records,
                 checkpoint_checksum: sum(old.checkpoint_checksum),
                 checkpoint_bytes: old.checkpoint_bytes + content.len(),
                 checkpoint_pages: old.pages() + pages,

@@ -14,17 +14,24 @@ pub(super) struct Content {
     missing: u64,
     /// It is a part behind the newest checkpoint, and takes nothing's place.
     pub is_part: bool,
+    /// It is a part that is records.
+    pub is_records: bool,
 }
 
 impl Content {
     /// All of it, at once.
     pub fn whole(bytes: Vec<u8>) -> Content {
-        Content { bytes, missing: 0, is_part: false }
+        Content { bytes, missing: 0, is_part: false, is_records: false }
+    }
+
+    /// A part of records.
+    pub fn records(bytes: Vec<u8>) -> Content {
+        Content { bytes, missing: 0, is_part: true, is_records: true }
     }
 
     /// So many bytes, which come in pieces.
     pub fn in_pieces(bytes: u64, is_part: bool) -> Content {
-        Content { bytes: Vec::new(), missing: bytes, is_part }
+        Content { bytes: Vec::new(), missing: bytes, is_part, is_records: false }
     }
 
     /// Bytes that are there.

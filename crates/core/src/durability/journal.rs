@@ -10,6 +10,7 @@ use super::ids::{FlushTicket, Lsn};
 use super::opening::Phase;
 use super::operations::{Operations, Purpose};
 use super::record::{self, DataRef, RECORD_BYTES_MAX};
+use super::record_parts::RecordParts;
 use super::ring::Ring;
 use super::settings::{JournalSettings, LayerKind};
 use super::superblock::{COPIES, Superblock};
@@ -54,6 +55,7 @@ pub struct Journal {
     pub(super) events: VecDeque<JournalEvent>,
     failed: Option<IoError>,
     pub(super) ring: Ring,
+    pub(super) record_parts: RecordParts,
     /// A block's worth of memory.
     scratch: Vec<u8>,
     pub(super) idle_mark: IdleMark,
@@ -104,6 +106,7 @@ impl Journal {
             events: VecDeque::new(),
             failed: None,
             ring: Ring::new(settings.ring().blocks.0),
+            record_parts: RecordParts::default(),
             scratch: vec![0; BLOCK_BYTES as usize],
             idle_mark: IdleMark::default(),
             flushes: Flushes::default(),
@@ -219,6 +222,7 @@ impl Journal {
             self.seal(ctx);
         }
         self.ring.put(kind, payload, data);
+        self.record_parts.note(kind, payload, data);
         self.ring.next
     }
 

@@ -42,6 +42,7 @@ mod open;
 mod opening;
 mod operations;
 mod record;
+mod record_parts;
 mod replay_end;
 mod ring;
 mod settings;

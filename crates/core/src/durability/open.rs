@@ -11,10 +11,12 @@ use super::events::{JournalEvent, Recovery};
 use super::ids::Lsn;
 use super::journal::Journal;
 use super::membership::Membership;
-use super::opening::{COUNT_MAX, Opening, Phase, Step, no_superblock, take_records};
+use super::opening::{
+    COUNT_MAX, Opening, Phase, Step, no_superblock, take_record_parts, take_records,
+};
 use super::operations::Purpose;
 use super::replay_end::ReplayEnd;
-use super::superblock::{FEATURE_PARTS, FEATURES, Superblock};
+use super::superblock::{FEATURES, FEATURES_OF_CHECKPOINT, Superblock};
 use crate::buffer::BufferSlice;
 use crate::counters::Gauge;
 use crate::crc;
@@ -172,6 +174,9 @@ impl Journal {
                         return Ok(false);
                     }
                     self.check_checkpoint(&opening.checkpoint)?;
+                    if self.superblock.has_record_parts() {
+                        take_record_parts(opening, &self.settings)?;
+                    }
                     opening.step = Step::Ring;
                     opening.next = 0;
                     opening.lsn = Lsn(self.superblock.replay_from);
@@ -248,6 +253,8 @@ impl Journal {
             opening.checkpoint.clear();
             opening.next = 0;
             opening.page_generation = 0;
+            opening.map_bytes = None;
+            opening.records.clear();
             if let Ok(is_over) = self.advance(opening, ctx) {
                 return Ok(is_over);
             }
@@ -386,7 +393,7 @@ impl Journal {
                 "required features (bit 0: bands are rewritten in stretches, by `merge_buffer`; bit 1: \
                  log and bands are on two disks; bit 2: the journal has copies on other members; \
                  bit 3: there are tables of checksums)",
-                (superblock.required_features & !FEATURE_PARTS).into(),
+                (superblock.required_features & !FEATURES_OF_CHECKPOINT).into(),
                 settings.required_features.into(),
             ),
         ]
@@ -425,7 +432,10 @@ impl Journal {
                 );
                 return Err(OpenError::damaged("checkpoint", detail));
             }
-            opening.page_generation = header.generation;
+            let before = core::mem::replace(&mut opening.page_generation, header.generation);
+            if ![0, header.generation].contains(&before) {
+                opening.map_bytes.get_or_insert(opening.checkpoint.len());
+            }
             opening.checkpoint.extend_from_slice(payload);
         }
         Ok(())
@@ -468,7 +478,7 @@ impl Journal {
                 Some((header, payload))
                     if !opening.stopped && (header.sequence == lsn.0 || ignore_address) =>
                 {
-                    take_records(opening, lsn, payload, &self.settings)?;
+                    take_records(opening, Some(lsn), payload, &self.settings)?;
                     opening.lsn = Lsn(lsn.0 + 1);
                 }
                 // A block that came later says that the one which is missing was durable.

@@ -57,6 +57,8 @@ pub(super) struct Opening {
     pub checkpoint: Vec<u8>,
     /// The generation of the last page that was read.
     pub page_generation: u64,
+    /// Bytes of the checkpoint before the first part, when one has begun.
+    pub map_bytes: Option<usize>,
     /// The next page, or the next block of the ring counted from the first that is replayed.
     pub next: u64,
 
@@ -87,6 +89,7 @@ impl Opening {
             membership: MembershipFound::default(),
             checkpoint: Vec::new(),
             page_generation: 0,
+            map_bytes: None,
             next: 0,
             lsn: Lsn(0),
             stopped: false,
@@ -108,22 +111,34 @@ pub(super) struct MembershipFound {
     pub is_chosen: bool,
 }
 
-/// Adds the records of a journal block to those that are replayed.
+/// Takes the parts of a checkpoint that are records from behind its map.
+pub(super) fn take_record_parts(
+    opening: &mut Opening,
+    settings: &JournalSettings,
+) -> Result<(), OpenError> {
+    let map_bytes = opening.map_bytes.ok_or_else(|| {
+        OpenError::damaged("checkpoint", "it says that it has parts and has none")
+    })?;
+    let parts = opening.checkpoint.split_off(map_bytes);
+    take_records(opening, None, &parts, settings)
+}
+
+/// Adds the records of a journal block to those that are replayed, or those of a checkpoint.
 pub(super) fn take_records(
     opening: &mut Opening,
-    lsn: Lsn,
+    block: Option<Lsn>,
     payload: &[u8],
     settings: &JournalSettings,
 ) -> Result<(), OpenError> {
+    let damaged = |detail: &str| match block {
+        Some(lsn) => OpenError::damaged("journal", format!("block {}: {detail}", lsn.0)),
+        None => OpenError::damaged("checkpoint", format!("its parts: {detail}")),
+    };
     for record in record::records(payload) {
-        let record = record.map_err(|_| {
-            let detail = format!("the records of block {} cannot be taken apart", lsn.0);
-            OpenError::damaged("journal", detail)
-        })?;
+        let record = record.map_err(|_| damaged("the records cannot be taken apart"))?;
         let (_, blocks) = settings.data_port(record.kind);
         if record.data.is_some_and(|data| data.end().0 > blocks.0) {
-            let detail = format!("block {} names data past the end of the member", lsn.0);
-            return Err(OpenError::damaged("journal", detail));
+            return Err(damaged("a record names data past the end of the member"));
         }
         let checksums = (0..record.checksums.len() / 4).map(|at| record.checksum(at)).collect();
         let replayed = Replayed {
@@ -133,7 +148,8 @@ pub(super) fn take_records(
             checksums,
             intact: Intact::All,
         };
-        opening.records.push((lsn, replayed));
+        // What is in the checkpoint is durable, as every record before the first block is.
+        opening.records.push((block.unwrap_or(Lsn(0)), replayed));
     }
     Ok(())
 }

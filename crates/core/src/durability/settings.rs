@@ -97,6 +97,15 @@ impl JournalSettings {
         self.required_features & FEATURE_MIRRORED != 0
     }
 
+    /// True when a checkpoint may say what has changed by the records of it. A cache says so itself, slot by slot. The
+    /// maps of segments and arrays are of regions and rows, of which there are few.
+    pub(super) fn may_have_record_parts(&self) -> bool {
+        match self.layer {
+            LayerKind::PersistentCache | LayerKind::SBlocks | LayerKind::MemoryBuffer => true,
+            LayerKind::Cache | LayerKind::Segments | LayerKind::Array => false,
+        }
+    }
+
     /// The blocks of the membership pages, which only a mirrored journal has.
     pub fn membership_addresses(&self) -> [u64; PAGES] {
         [self.area.start.0 + 2, self.area.end().0 - 3]

@@ -43,9 +43,16 @@ pub const FEATURE_CHECKSUMS: u32 = 8;
 /// The feature that the newest checkpoint has parts behind its first one. It comes and goes with the
 /// checkpoints, and is no setting of a layer.
 pub const FEATURE_PARTS: u32 = 16;
+/// The feature that these parts are records. It comes and goes with them.
+pub const FEATURE_RECORD_PARTS: u32 = 32;
+/// The features that come and go with the checkpoints.
+pub const FEATURES_OF_CHECKPOINT: u32 = FEATURE_PARTS | FEATURE_RECORD_PARTS;
 /// All features that this build knows.
-pub const FEATURES: u32 =
-    FEATURE_STRETCHES | FEATURE_HOME_APART | FEATURE_MIRRORED | FEATURE_CHECKSUMS | FEATURE_PARTS;
+pub const FEATURES: u32 = FEATURE_STRETCHES
+    | FEATURE_HOME_APART
+    | FEATURE_MIRRORED
+    | FEATURE_CHECKSUMS
+    | FEATURES_OF_CHECKPOINT;
 
 /// What the superblock says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, SavedValue)]
@@ -92,6 +99,11 @@ impl Superblock {
     /// True when the checkpoint has parts behind its first one.
     pub fn has_parts(&self) -> bool {
         self.required_features & FEATURE_PARTS != 0
+    }
+
+    /// True when these parts are records.
+    pub fn has_record_parts(&self) -> bool {
+        self.has_parts() && self.required_features & FEATURE_RECORD_PARTS != 0
     }
 
     /// Pages of the checkpoint.

@@ -99,6 +99,14 @@ impl<T> Ledger<T> {
         }
     }
 
+    /// As [`checkpoint`](Self::checkpoint), by the records since the newest one, which come behind its map. False
+    /// when nothing is written, and a map is needed: there are too many for their share of the map, or no room
+    /// behind it. The ledgers of a cache, of segments and of an array have no such checkpoints.
+    pub fn checkpoint_by_records(&mut self, ctx: &mut Context<'_>) -> bool {
+        let journal = self.journaled.as_deref_mut().map(|it| &mut it.journal);
+        journal.is_some_and(|journal| journal.checkpoint_by_records(ctx))
+    }
+
     /// As [`checkpoint`](Self::checkpoint), of so many bytes that come in pieces:
     /// [`PieceWanted`](LedgerEvent::PieceWanted) asks for each. They say what is so now. With `is_part`
     /// they come behind the newest map, and say what has changed since; only where

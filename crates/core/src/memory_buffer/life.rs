@@ -25,7 +25,10 @@ impl MemoryBuffer {
             }
             _ => {}
         }
-        if self.ledger.wants_checkpoint() && self.life.closing == Closing::No {
+        if self.ledger.wants_checkpoint()
+            && self.life.closing == Closing::No
+            && !self.ledger.checkpoint_by_records(ctx)
+        {
             let map = self.log_map();
             self.ledger.checkpoint(map, ctx);
         }

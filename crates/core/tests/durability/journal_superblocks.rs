@@ -6,7 +6,9 @@ use crate::common::journal_world::{
     superblock_of, wrong,
 };
 use imbrex_core::durability::block;
-use imbrex_core::durability::superblock::{FEATURE_PARTS, FEATURE_STRETCHES, Superblock};
+use imbrex_core::durability::superblock::{
+    FEATURE_PARTS, FEATURE_RECORD_PARTS, FEATURE_STRETCHES, Superblock,
+};
 use imbrex_core::durability::{JournalSettings, LayerKind};
 use imbrex_core::lifecycle::{OpenError, Start, Uuid};
 use imbrex_core::units::BlockCount;
@@ -183,9 +185,14 @@ fn other_versions_features_and_settings_are_refused() {
         let expected = OpenError::Version { found: version.into(), supported: 1 };
         assert_eq!(reopen(image).err(), Some(expected));
     }
-    assert_eq!(with(&|s| s.required_features = 32), Some(OpenError::Features(32)));
+    assert_eq!(with(&|s| s.required_features = 64), Some(OpenError::Features(64)));
     let no_pages = with(&|s| s.required_features = FEATURE_PARTS);
     assert!(matches!(no_pages, Some(OpenError::Damaged { structure: "superblock", .. })));
+    let no_part = with(&|s| {
+        s.checkpoint_pages = s.pages();
+        s.required_features = FEATURE_PARTS | FEATURE_RECORD_PARTS;
+    });
+    assert!(matches!(no_part, Some(OpenError::Damaged { structure: "checkpoint", .. })));
     let known = with(&|s| s.required_features = FEATURE_STRETCHES);
     let is_named = |name: &str| name.starts_with("required features");
     assert!(

@@ -8,6 +8,7 @@ use imbrex_core::buffer::{Buffers, ContentKind};
 use imbrex_core::counters::Counter;
 use imbrex_core::disk::{Geometry, Media, Survival, TrackTable};
 use imbrex_core::durability::DurabilitySettings;
+use imbrex_core::durability::superblock::Superblock;
 use imbrex_core::engine::Engine;
 use imbrex_core::lifecycle::{Start, Uuid};
 use imbrex_core::map::BandTable;
@@ -151,6 +152,8 @@ struct Totals {
     rewritten: u64,
     bypassed: u64,
     crashes: u64,
+    /// Crashes after which the newest checkpoint had records behind its map.
+    record_parts: u64,
     generations: u64,
 }
 
@@ -216,6 +219,8 @@ fn campaign(
         }
         host.forget_requests();
         medium = shared.borrow_mut().after_the_cut(&mut rng);
+        let root = Superblock::decode(&medium.block(0), 0, false);
+        totals.record_parts += u64::from(root.is_ok_and(|root| root.has_record_parts()));
         totals.generations += 1;
         start = Start::Recover(Some(SET));
     }
@@ -240,6 +245,7 @@ fn loses_nothing_durable_when_the_power_is_cut() {
     for (index, settings) in variants().iter().enumerate() {
         let totals = check(&format!("variant {index}"), settings, SEEDS);
         assert!(totals.crashes > SEEDS * 2, "{totals:?}");
+        assert!(totals.record_parts > SEEDS / 2, "{totals:?}");
         assert!(settings.bypass.is_some() || totals.rewritten > SEEDS * 3, "{totals:?}");
         assert!(settings.bypass.is_none() || totals.bypassed > SEEDS * 10, "{totals:?}");
     }
@@ -364,6 +370,8 @@ fn planted_bugs_are_found_by_power_cuts() {
         PlantedBug::TrimForgottenOnReplay,
         PlantedBug::OldLocationReusedEarly,
         PlantedBug::FuaAsPlain,
+        PlantedBug::RecordLeftOut,
+        PlantedBug::CheckpointPageLeftOut,
     ];
     let mut missed = Vec::new();
     for bug in bugs {

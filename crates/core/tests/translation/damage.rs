@@ -43,6 +43,8 @@ const CHECKPOINT_AFTER: u64 = 10;
 enum End {
     /// A little after a checkpoint.
     AfterCheckpoint,
+    /// The same, and the checkpoint has room for records behind its map, for the log is longer.
+    AfterRecordParts,
     /// Wherever the random requests end.
     Anywhere,
     /// With a stream that fills the last band, which was empty.
@@ -64,12 +66,13 @@ pub struct Case {
 
 /// The disk of the fixture, others, and some whose bands of 20 and 24 blocks go through a buffer of 8:
 /// together their journals and checkpoints have everything that there is.
-const CASES: [Case; 8] = [
+const CASES: [Case; 9] = [
     Case::whole(1),
     Case::whole(FIXTURE_SEED),
     Case::whole(22).ending(End::Anywhere),
     Case::whole(1).ending(End::WithStream),
     Case::whole(1).ending(End::WithFailedWrite),
+    Case::whole(1).ending(End::AfterRecordParts),
     Case::in_stretches(19),
     Case::in_stretches(STRETCH_SEED),
     Case::in_stretches(22).ending(End::Anywhere),
@@ -107,7 +110,10 @@ impl World {
                 merge_buffer_blocks: case.in_stretches.then_some(BlockCount(8)),
                 ..RewriteSettings::default()
             },
-            ..PersistentCacheSettings::new(BlockCount(24))
+            ..PersistentCacheSettings::new(BlockCount(match case.end {
+                End::AfterRecordParts => 400,
+                _ => 24,
+            }))
         };
         let bands = Arc::new(BandTable::new([20, 24, 16].map(BlockCount)));
         let mut builder = StackBuilder::new(3);
@@ -157,7 +163,9 @@ fn stopped(case: Case) -> (Image, Vec<Happening>) {
     world.play(&mut host, random_steps(case.seed, 120, BLOCKS));
     host.queue_depth = 1;
     match case.end {
-        End::AfterCheckpoint => after_a_checkpoint(&mut world, &mut host),
+        End::AfterCheckpoint | End::AfterRecordParts => {
+            after_a_checkpoint(&mut world, &mut host);
+        }
         End::Anywhere => world.play(&mut host, vouched_for()),
         End::WithStream => {
             // Few requests, so that no checkpoint takes their records away.
@@ -263,10 +271,14 @@ impl CheckpointFields {
 fn checkpoint_fields(image: &Image, root: &Superblock) -> Vec<Target> {
     let start = 2 + u64::from(root.checkpoint_place) * root.checkpoint_blocks;
     let mut bytes = Vec::new();
-    for page in 0..root.checkpoint_bytes.div_ceil(PAYLOAD_BYTES as u64) {
+    let mut of_map = None;
+    for page in 0..root.pages() {
         let expected = Expected::new(BlockKind::CheckpointPage, Some(root.member), start + page);
         let block = block_of(image, start + page);
-        bytes.extend_from_slice(block::unseal(&block, expected).expect("a page").1);
+        let (header, payload) = block::unseal(&block, expected).expect("a page");
+        if *of_map.get_or_insert(header.generation) == header.generation {
+            bytes.extend_from_slice(payload);
+        }
     }
     let length = bytes.len();
     let mut fields = CheckpointFields { bytes, at: 0, targets: Vec::new(), start };
@@ -319,7 +331,8 @@ fn damage_to_anything_of_a_translation_is_repaired_or_reported() {
         }
         let start = 2 + u64::from(root.checkpoint_place) * root.checkpoint_blocks;
         add(checkpoint_fields(&image, &root), true);
-        for address in start..start + root.checkpoint_bytes.div_ceil(4032).max(1) {
+        assert_eq!(root.has_record_parts(), case.end == End::AfterRecordParts, "{case:?}");
+        for address in start..start + root.pages() {
             add(fields_of_block(&image, address, BlockKind::CheckpointPage, record_fields), true);
         }
         let ring_start = 2 + 2 * root.checkpoint_blocks;

@@ -22,11 +22,11 @@ const RING_BLOCKS_MAX: u64 = 1 << 18;
 /// Blocks that are read at once.
 const CHUNK_BLOCKS: u64 = 64;
 
-/// A record after the checkpoint.
+/// A record after the map of a checkpoint: in the journal, or in a part of the checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalRecord {
-    /// The journal block it is in.
-    pub lsn: u64,
+    /// The journal block it is in; `None` of one in the checkpoint.
+    pub lsn: Option<u64>,
     /// What it says, in the numbers of the layer.
     pub kind: u8,
     /// The words that belong to it.
@@ -76,6 +76,14 @@ impl JournalRecord {
     }
 }
 
+/// A record in a journal block, or in the checkpoint, in words.
+pub(super) fn record_in(lsn: Option<u64>) -> String {
+    match lsn {
+        Some(lsn) => format!("record in journal block {lsn}"),
+        None => "record in the checkpoint".to_owned(),
+    }
+}
+
 /// A block whose data a record speaks of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
@@ -97,9 +105,9 @@ pub struct JournalState {
     pub superblock: Superblock,
     /// What the member says of the copies of the journal, where it is mirrored.
     pub mirror: Option<Page>,
-    /// The bytes of the checkpoint.
+    /// The bytes of the checkpoint, parts that are records apart.
     pub checkpoint: Vec<u8>,
-    /// The records after it.
+    /// The records after it: those of its parts, then those of the journal.
     pub records: Vec<JournalRecord>,
     /// The journal block that would be written next.
     pub next: u64,
@@ -164,6 +172,15 @@ impl JournalState {
             );
             into.damage(member.name(), "superblock", words);
         }
+        let Checkpoint { bytes: mut checkpoint, map_bytes } = checkpoint;
+        let mut parts = Vec::new();
+        if superblock.has_record_parts() {
+            let Some(map_bytes) = map_bytes else {
+                into.damage(member.name(), "checkpoint", "it says that it has parts and has none");
+                return None;
+            };
+            parts = checkpoint.split_off(map_bytes);
+        }
         let unknown = superblock.required_features & !FEATURES | superblock.read_only_features;
         if unknown != 0 {
             let words = format!("it needs features that this build does not know: {unknown:#x}");
@@ -179,6 +196,10 @@ impl JournalState {
             damaged_end: None,
             superblock,
         };
+        if let Err(problem) = state.take(None, &parts, elsewhere) {
+            into.damage(member.name(), "checkpoint", format!("its parts: {problem}"));
+            return None;
+        }
         if !superblock.clean
             && let Err(problem) = state.replay(member, elsewhere)
         {
@@ -218,7 +239,7 @@ impl JournalState {
         }
         for it in &self.records {
             if let Err(problem) = record(state, it) {
-                let words = format!("record in journal block {}: {problem}", it.lsn);
+                let words = format!("{}: {problem}", record_in(it.lsn));
                 into.damage(member.name(), "journal", words);
             }
         }
@@ -253,7 +274,8 @@ impl JournalState {
                 }
                 match found {
                     Some((header, payload)) if !is_over && header.sequence == lsn => {
-                        self.take(lsn, payload, elsewhere)?;
+                        let taken = self.take(Some(lsn), payload, elsewhere);
+                        taken.map_err(|problem| format!("block {lsn}: {problem}"))?;
                         self.next = lsn + 1;
                     }
                     Some((header, _))
@@ -280,13 +302,12 @@ impl JournalState {
 
     fn take(
         &mut self,
-        lsn: u64,
+        lsn: Option<u64>,
         payload: &[u8],
         elsewhere: Option<Elsewhere<'_>>,
     ) -> Result<(), String> {
         for record in records(payload) {
-            let record =
-                record.map_err(|_| format!("the records of block {lsn} cannot be taken apart"))?;
+            let record = record.map_err(|_| "the records cannot be taken apart")?;
             let blocks = match elsewhere.filter(|it| it.kind == record.kind) {
                 Some(elsewhere) => elsewhere.member.blocks(),
                 None => self.superblock.member_blocks,
@@ -294,7 +315,7 @@ impl JournalState {
             if let Some(data) = record.data
                 && data.end().0 > blocks
             {
-                return Err(format!("block {lsn} names data past the end of the member"));
+                return Err("a record names data past the end of the member".to_owned());
             }
             self.records.push(JournalRecord {
                 lsn,
@@ -320,7 +341,8 @@ impl JournalState {
         let mut bytes = Vec::new();
         let mut rolled_back = 0;
         for record in &mut self.records {
-            let Some(data) = record.data.filter(|_| record.lsn >= self.mark) else {
+            let is_unsure = record.lsn.is_some_and(|lsn| lsn >= self.mark);
+            let Some(data) = record.data.filter(|_| is_unsure) else {
                 continue;
             };
             let member = match elsewhere.filter(|it| it.kind == record.kind) {
@@ -356,8 +378,15 @@ fn journal_block<'a>(
     block::unseal(sealed, expected)
 }
 
-/// The bytes of a checkpoint.
-fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Vec<u8>, String> {
+/// A checkpoint that was read.
+struct Checkpoint {
+    /// All of it.
+    bytes: Vec<u8>,
+    /// Bytes before the first part; none without parts.
+    map_bytes: Option<usize>,
+}
+
+fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Checkpoint, String> {
     let length = superblock.checkpoint_bytes;
     let pages = superblock.pages();
     if pages > superblock.checkpoint_blocks {
@@ -370,6 +399,7 @@ fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Vec<u8>, 
     let mut checkpoint = Vec::new();
     let mut bytes = Vec::new();
     let mut generation = 0;
+    let mut map_bytes = None;
     for first in (0..pages).step_by(CHUNK_BLOCKS as usize) {
         let count = CHUNK_BLOCKS.min(pages - first);
         let unreadable = |error| format!("pages from {first} on: {error}");
@@ -378,14 +408,17 @@ fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Vec<u8>, 
             let (header, payload) =
                 checkpoint_page(sealed, start + page, (page, generation), superblock)
                     .map_err(|problem| format!("page {page}: {problem}"))?;
-            generation = header.generation;
+            let before = std::mem::replace(&mut generation, header.generation);
+            if ![0, header.generation].contains(&before) {
+                map_bytes.get_or_insert(checkpoint.len());
+            }
             checkpoint.extend_from_slice(payload);
         }
     }
     let is_right = checkpoint.len() as u64 == length
         && crc::crc32c(&checkpoint) == superblock.checkpoint_checksum;
     match is_right {
-        true => Ok(checkpoint),
+        true => Ok(Checkpoint { bytes: checkpoint, map_bytes }),
         false => Err("its bytes do not match the superblock's checksum".to_owned()),
     }
 }

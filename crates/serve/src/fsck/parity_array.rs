@@ -57,7 +57,7 @@ pub struct ParityArrayState {
     /// The spare band row was being written.
     pub is_collecting: bool,
     /// What the records say, with their journal blocks, until they are taken in.
-    pub(super) said: Vec<(u64, Said)>,
+    pub(super) said: Vec<(Option<u64>, Said)>,
 }
 
 impl ParityArrayState {

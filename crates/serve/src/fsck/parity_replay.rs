@@ -2,6 +2,7 @@
 
 use super::array_member::ARRAY;
 use super::findings::Findings;
+use super::journal::record_in;
 use super::parity_array::ParityArrayState;
 use super::parity_disks::ParityDisks;
 use super::parity_doubt::{Doubts, SpareRow};
@@ -110,7 +111,7 @@ pub(super) fn replay(
     };
     for (index, (lsn, said)) in said.iter().enumerate() {
         if let Err(problem) = replay.record(index, said) {
-            into.damage(name, "journal", format!("record in journal block {lsn}: {problem}"));
+            into.damage(name, "journal", format!("{}: {problem}", record_in(*lsn)));
         }
     }
     replay.list_unreadable();

@@ -263,8 +263,10 @@ impl PersistentCache {
         }
         let position = self.blocks.log.superseded_before();
         self.undo.checkpoint_begins(position, self.blocks.lost_blocks());
-        let map = self.encode_map();
-        self.ledger.checkpoint(map, ctx);
+        if !self.ledger.checkpoint_by_records(ctx) {
+            let map = self.encode_map();
+            self.ledger.checkpoint(map, ctx);
+        }
     }
 
     /// The map with every record so far in it. No write is in flight.

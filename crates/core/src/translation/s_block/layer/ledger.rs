@@ -67,7 +67,10 @@ impl SBlocks {
             let map = self.map();
             self.ledger.close(map, ctx);
         }
-        if self.ledger.is_running() && self.ledger.wants_checkpoint() {
+        if self.ledger.is_running()
+            && self.ledger.wants_checkpoint()
+            && !self.ledger.checkpoint_by_records(ctx)
+        {
             let map = self.map();
             self.ledger.checkpoint(map, ctx);
         }
