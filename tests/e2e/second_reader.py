@@ -41,7 +41,7 @@ STACKS = (
     ("hwsr", BUFFER, {"log": "memory-buffer", "disk": "segments"}),
     ("s-block", BUFFER, {"log": "memory-buffer", "disk": "s-blocks"}),
     ("smr-only", (*TRANSLATION, RING), {"smr": "disk"}),
-    ("s-block", (*BUFFER, "buffer.ring_blocks=24", RING), {"log": "memory-buffer", "disk": "s-blocks"}),
+    ("s-block", (*BUFFER, RING), {"log": "memory-buffer", "disk": "s-blocks"}),
 )
 # Slices, which begin where their disks do.
 SLICES = {"log": "ssd"}

@@ -148,7 +148,7 @@ pub(super) fn take_records(
             checksums,
             intact: Intact::All,
         };
-        // What is in the checkpoint is durable, as every record before the first block is.
+        // Blocks from the mark on are unsure. What is in the checkpoint is durable, so it gets the first number.
         opening.records.push((block.unwrap_or(Lsn(0)), replayed));
     }
     Ok(())

@@ -98,11 +98,13 @@ impl JournalSettings {
     }
 
     /// True when a checkpoint may say what has changed by the records of it. A cache says so itself, slot by slot. The
-    /// maps of segments and arrays are of regions and rows, of which there are few.
+    /// maps of segments and arrays are of regions and rows, that of a buffer is of what fits in memory: they are short.
     pub(super) fn may_have_record_parts(&self) -> bool {
         match self.layer {
-            LayerKind::PersistentCache | LayerKind::SBlocks | LayerKind::MemoryBuffer => true,
-            LayerKind::Cache | LayerKind::Segments | LayerKind::Array => false,
+            LayerKind::PersistentCache | LayerKind::SBlocks => true,
+            LayerKind::Cache | LayerKind::Array | LayerKind::MemoryBuffer | LayerKind::Segments => {
+                false
+            }
         }
     }
 

@@ -101,7 +101,7 @@ impl<T> Ledger<T> {
 
     /// As [`checkpoint`](Self::checkpoint), by the records since the newest one, which come behind its map. False
     /// when nothing is written, and a map is needed: there are too many for their share of the map, or no room
-    /// behind it. The ledgers of a cache, of segments and of an array have no such checkpoints.
+    /// behind it. Only the ledgers of a persistent cache and of S-blocks have such checkpoints.
     pub fn checkpoint_by_records(&mut self, ctx: &mut Context<'_>) -> bool {
         let journal = self.journaled.as_deref_mut().map(|it| &mut it.journal);
         journal.is_some_and(|journal| journal.checkpoint_by_records(ctx))

@@ -25,10 +25,7 @@ impl MemoryBuffer {
             }
             _ => {}
         }
-        if self.ledger.wants_checkpoint()
-            && self.life.closing == Closing::No
-            && !self.ledger.checkpoint_by_records(ctx)
-        {
+        if self.ledger.wants_checkpoint() && self.life.closing == Closing::No {
             let map = self.log_map();
             self.ledger.checkpoint(map, ctx);
         }

@@ -172,15 +172,6 @@ impl JournalState {
             );
             into.damage(member.name(), "superblock", words);
         }
-        let Checkpoint { bytes: mut checkpoint, map_bytes } = checkpoint;
-        let mut parts = Vec::new();
-        if superblock.has_record_parts() {
-            let Some(map_bytes) = map_bytes else {
-                into.damage(member.name(), "checkpoint", "it says that it has parts and has none");
-                return None;
-            };
-            parts = checkpoint.split_off(map_bytes);
-        }
         let unknown = superblock.required_features & !FEATURES | superblock.read_only_features;
         if unknown != 0 {
             let words = format!("it needs features that this build does not know: {unknown:#x}");
@@ -189,14 +180,14 @@ impl JournalState {
         let mut state = JournalState {
             mirror: mirror::read(&superblock, member, into),
             superblocks,
-            checkpoint,
+            checkpoint: checkpoint.map,
             records: Vec::new(),
             next: superblock.replay_from,
             mark: superblock.replay_from,
             damaged_end: None,
             superblock,
         };
-        if let Err(problem) = state.take(None, &parts, elsewhere) {
+        if let Err(problem) = state.take(None, &checkpoint.records, elsewhere) {
             into.damage(member.name(), "checkpoint", format!("its parts: {problem}"));
             return None;
         }
@@ -380,12 +371,13 @@ fn journal_block<'a>(
 
 /// A checkpoint that was read.
 struct Checkpoint {
-    /// All of it.
-    bytes: Vec<u8>,
-    /// Bytes before the first part; none without parts.
-    map_bytes: Option<usize>,
+    /// What the layer gave for it, with parts in the words of the layer.
+    map: Vec<u8>,
+    /// The parts that are records.
+    records: Vec<u8>,
 }
 
+/// Reads the checkpoint that a superblock names.
 fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Checkpoint, String> {
     let length = superblock.checkpoint_bytes;
     let pages = superblock.pages();
@@ -417,10 +409,15 @@ fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Checkpoin
     }
     let is_right = checkpoint.len() as u64 == length
         && crc::crc32c(&checkpoint) == superblock.checkpoint_checksum;
-    match is_right {
-        true => Ok(Checkpoint { bytes: checkpoint, map_bytes }),
-        false => Err("its bytes do not match the superblock's checksum".to_owned()),
+    if !is_right {
+        return Err("its bytes do not match the superblock's checksum".to_owned());
     }
+    let records = match (superblock.has_record_parts(), map_bytes) {
+        (false, _) => Vec::new(),
+        (true, Some(map_bytes)) => checkpoint.split_off(map_bytes),
+        (true, None) => return Err("it says that it has parts and has none".to_owned()),
+    };
+    Ok(Checkpoint { map: checkpoint, records })
 }
 
 fn checkpoint_page<'a>(

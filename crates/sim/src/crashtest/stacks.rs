@@ -85,6 +85,7 @@ pub fn stack_of(bug: PlantedBug) -> Option<&'static str> {
         // Its cache is large enough for checkpoints of several pages and parts.
         PlantedBug::CheckpointPageLeftOut | PlantedBug::ChangeLeftOut => Some("lru"),
         PlantedBug::UpOverLostNode => Some("s-block"),
+        // Its places for checkpoints have several pages, so there is room behind a map.
         PlantedBug::RecordLeftOut => Some("smr-only"),
         PlantedBug::LabelNotCompared | PlantedBug::CountMovedAfterFirstWrite => Some("spanned"),
         PlantedBug::SumOfWhatWasRead => Some("segments-only"),
