@@ -20,7 +20,7 @@ use super::journal::Journal;
 use super::opening::Phase;
 use super::operations::Purpose;
 use super::settings::JournalSettings;
-use super::superblock::{COPIES, FEATURE_PARTS, FEATURE_RECORD_PARTS, Superblock};
+use super::superblock::{COPIES, Superblock};
 use crate::buffer::BufferSlice;
 use crate::crc;
 use crate::extent::Extent;
@@ -158,12 +158,12 @@ impl Journal {
                 self.ring.next
             }
         };
-        if !content.is_part && self.settings.may_have_record_parts() {
+        if !content.is_part() && self.settings.may_have_record_parts() {
             self.record_parts.begin_map(content.len());
         }
         let old = self.superblock;
         let root = self.superblock_of(&content, occasion, ctx);
-        let first_page = if content.is_part { old.pages() } else { 0 };
+        let first_page = if content.is_part() { old.pages() } else { 0 };
         let pages = Pages::new(content, first_page);
         assert!(
             pages.end() <= self.settings.checkpoint_blocks,
@@ -205,11 +205,10 @@ impl Journal {
     ) -> Superblock {
         let old = self.superblock;
         let sum = |before| crc::crc32c_append(before, content.bytes());
-        if content.is_part {
+        if content.is_part() {
             let pages = JournalSettings::checkpoint_blocks_for(content.len());
-            let records = if content.is_records { FEATURE_RECORD_PARTS } else { 0 };
             return Superblock {
-                required_features: self.settings.required_features | FEATURE_PARTS | records,
+                required_features: self.settings.required_features | content.features,
                 checkpoint_checksum: sum(old.checkpoint_checksum),
                 checkpoint_bytes: old.checkpoint_bytes + content.len(),
                 checkpoint_pages: old.pages() + pages,

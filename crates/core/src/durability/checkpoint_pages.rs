@@ -1,6 +1,7 @@
 //! The bytes of a checkpoint on their way to its pages.
 
 use super::block::PAYLOAD_BYTES;
+use super::superblock::{FEATURE_PARTS, FEATURES_OF_CHECKPOINT};
 use crate::saved::SavedValue;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -12,26 +13,30 @@ pub(super) struct Content {
     bytes: Vec<u8>,
     /// Bytes that the layer hands over later.
     missing: u64,
-    /// It is a part behind the newest checkpoint, and takes nothing's place.
-    pub is_part: bool,
-    /// It is a part that is records.
-    pub is_records: bool,
+    /// The features of a checkpoint that ends with it: none of a whole one.
+    pub features: u32,
 }
 
 impl Content {
     /// All of it, at once.
     pub fn whole(bytes: Vec<u8>) -> Content {
-        Content { bytes, missing: 0, is_part: false, is_records: false }
+        Content { bytes, missing: 0, features: 0 }
     }
 
     /// A part of records.
     pub fn records(bytes: Vec<u8>) -> Content {
-        Content { bytes, missing: 0, is_part: true, is_records: true }
+        Content { bytes, missing: 0, features: FEATURES_OF_CHECKPOINT }
     }
 
     /// So many bytes, which come in pieces.
     pub fn in_pieces(bytes: u64, is_part: bool) -> Content {
-        Content { bytes: Vec::new(), missing: bytes, is_part, is_records: false }
+        let features = if is_part { FEATURE_PARTS } else { 0 };
+        Content { bytes: Vec::new(), missing: bytes, features }
+    }
+
+    /// True when it is a part behind the newest checkpoint, and takes nothing's place.
+    pub fn is_part(&self) -> bool {
+        self.features != 0
     }
 
     /// Bytes that are there.

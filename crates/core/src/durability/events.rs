@@ -57,9 +57,10 @@ pub enum JournalEvent {
 /// What recovery has found.
 #[derive(Debug)]
 pub struct Recovery {
-    /// The bytes that the layer gave for the newest checkpoint.
+    /// The bytes that the layer gave for the newest checkpoint, parts included; where the parts are
+    /// records, for the map before them.
     pub checkpoint: Vec<u8>,
-    /// The records after it, in their order.
+    /// The records after it, in their order: those of the parts, then those of the journal.
     pub records: Vec<Replayed>,
     /// The device was shut down in good order: there are no records.
     pub clean: bool,

@@ -433,7 +433,8 @@ impl Journal {
                 return Err(OpenError::damaged("checkpoint", detail));
             }
             let before = core::mem::replace(&mut opening.page_generation, header.generation);
-            if ![0, header.generation].contains(&before) {
+            // The first page of another generation begins the first part.
+            if before != 0 && before != header.generation {
                 opening.map_bytes.get_or_insert(opening.checkpoint.len());
             }
             opening.checkpoint.extend_from_slice(payload);

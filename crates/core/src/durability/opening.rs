@@ -117,7 +117,10 @@ pub(super) fn take_record_parts(
     settings: &JournalSettings,
 ) -> Result<(), OpenError> {
     let map_bytes = opening.map_bytes.ok_or_else(|| {
-        OpenError::damaged("checkpoint", "it says that it has parts and has none")
+        OpenError::damaged(
+            "checkpoint",
+            "no part is behind its map, and the superblock says that there are",
+        )
     })?;
     let parts = opening.checkpoint.split_off(map_bytes);
     take_records(opening, None, &parts, settings)

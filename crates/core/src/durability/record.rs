@@ -54,6 +54,11 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        length(self.payload.len(), self.data.map(|_| self.checksums.len()))
+    }
+
     /// The checksum of the data block with the given index.
     pub fn checksum(&self, index: usize) -> u32 {
         let at = index * 4;
@@ -63,7 +68,12 @@ impl Record<'_> {
 
 /// Bytes of a record.
 pub(super) fn bytes_of(payload: &[u8], data: Option<DataRef<'_>>) -> usize {
-    HEAD_BYTES + payload.len() + data.map_or(0, |data| 8 + 4 * data.checksums.len())
+    length(payload.len(), data.map(|data| 4 * data.checksums.len()))
+}
+
+/// The head, the payload, and with data where that begins and its checksums.
+fn length(payload_bytes: usize, checksum_bytes: Option<usize>) -> usize {
+    HEAD_BYTES + payload_bytes + checksum_bytes.map_or(0, |checksums| 8 + checksums)
 }
 
 /// Appends a record to the payload of a block.

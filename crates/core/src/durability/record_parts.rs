@@ -5,7 +5,7 @@
 //! when they have become many.
 
 use super::block::PAYLOAD_BYTES;
-use super::record::{self, DataRef, HEAD_BYTES};
+use super::record::{self, DataRef};
 use crate::saved::SavedValue;
 use alloc::vec::Vec;
 
@@ -60,8 +60,7 @@ impl RecordParts {
     /// A planted bug: the newest record is not told.
     pub fn leave_out_newest(&mut self) {
         if let Some(Ok(newest)) = record::records(&self.records).last() {
-            let data = newest.data.map_or(0, |_| 8 + newest.checksums.len());
-            let kept = self.records.len() - (HEAD_BYTES + newest.payload.len() + data);
+            let kept = self.records.len() - newest.bytes();
             self.records.truncate(kept);
         }
     }
@@ -70,6 +69,7 @@ impl RecordParts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::durability::record::HEAD_BYTES;
     use crate::extent::Extent;
 
     #[test]

@@ -401,7 +401,8 @@ fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Checkpoin
                 checkpoint_page(sealed, start + page, (page, generation), superblock)
                     .map_err(|problem| format!("page {page}: {problem}"))?;
             let before = std::mem::replace(&mut generation, header.generation);
-            if ![0, header.generation].contains(&before) {
+            // The first page of another generation begins the first part.
+            if before != 0 && before != header.generation {
                 map_bytes.get_or_insert(checkpoint.len());
             }
             checkpoint.extend_from_slice(payload);
@@ -415,7 +416,11 @@ fn read_checkpoint(superblock: &Superblock, member: &Member) -> Result<Checkpoin
     let records = match (superblock.has_record_parts(), map_bytes) {
         (false, _) => Vec::new(),
         (true, Some(map_bytes)) => checkpoint.split_off(map_bytes),
-        (true, None) => return Err("it says that it has parts and has none".to_owned()),
+        (true, None) => {
+            return Err(
+                "no part is behind its map, and the superblock says that there are".to_owned()
+            );
+        }
     };
     Ok(Checkpoint { map: checkpoint, records })
 }
